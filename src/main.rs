@@ -1,0 +1,7 @@
+//! The binary: parse, start tracing, dispatch.
+
+use clap::Parser;
+
+fn main() {
+    let _cli = doublebook::commands::Cli::parse();
+}

@@ -1,0 +1,1 @@
+//! Real servers, started and ended with the program that asked for them.
