@@ -1,0 +1,10 @@
+//! Selling a seat: what a seat is, the rule, the use case, its store.
+
+mod book;
+mod error;
+mod seat;
+mod store;
+
+pub use book::{Booking, Order, book};
+pub use error::BookingError;
+pub use seat::Seat;

@@ -1,0 +1,56 @@
+//! The write of a booking: the seat's new state under the section's protection, and the record of the sale.
+
+use uuid::Uuid;
+
+use super::{Booking, Order, Seat};
+use crate::database::fence::{self, WriteError};
+use crate::database::{Transaction, Value, sql};
+use crate::section::{Attempt, Protection, Section};
+
+/// Marks the seat as sold and records the booking.
+///
+/// The record is inserted after the row was updated, so that its number follows the order of the commits.
+pub(super) async fn sell(
+    transaction: &mut Transaction,
+    section: &Section<'_>,
+    protection: &Protection,
+    attempt: &Attempt,
+    order: &Order,
+) -> Result<Booking, WriteError> {
+    let row = Seat::row(order.seat.as_str());
+    let room = section.room();
+    let condition = protection.condition(&row);
+    let set = "state = 'sold', buyer = $6";
+    let buyer = vec![Value::from(order.buyer.as_str())];
+    let version = fence::write(transaction, room.id, &row, &condition, set, buyer).await?;
+
+    let booking = Booking {
+        id: Uuid::new_v4(),
+        attempt: attempt.id,
+        seat: order.seat.to_string(),
+        buyer: order.buyer.to_string(),
+        replica: attempt.replica().to_owned(),
+        lock: room.switches.locking.then(|| room.switches.lock.to_string()),
+        epoch: room.epoch,
+        token: condition.stamp.token,
+    };
+    let text = "INSERT INTO booking (
+                    booking_id, room_id, attempt, replica, lock_system, epoch,
+                    seat, buyer, token, version_read, version_written
+                )
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let insert = sql(text)
+        .bind(booking.id)
+        .bind(room.id)
+        .bind(booking.attempt)
+        .bind(booking.replica.as_str())
+        .bind(booking.lock.as_deref())
+        .bind(booking.epoch)
+        .bind(booking.seat.as_str())
+        .bind(booking.buyer.as_str())
+        .bind(booking.token)
+        .bind(section.version(&row))
+        .bind(version);
+    transaction.execute(insert).await?;
+    Ok(booking)
+}

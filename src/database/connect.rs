@@ -1,0 +1,265 @@
+//! Opening a database: its address, its pools, its migrations, and the ways to begin.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use sqlx::Executor;
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+
+use super::pool::AnyPool;
+use super::session::{Session, Transaction};
+use super::DatabaseError;
+
+static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
+static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
+
+/// Connections for business transactions and pages, per replica. With the two below, two replicas stay well under
+/// PostgreSQL's default of 100.
+const WORK_CONNECTIONS: u32 = 16;
+/// Connections for attempts under `row`, which hold theirs while they wait and think.
+const ROW_CONNECTIONS: u32 = 24;
+/// Connections of the lock table.
+const LEASE_CONNECTIONS: u32 = 4;
+
+/// SQLite has one writer at a time: a second connection would only poll for the file against the first.
+const SQLITE_WRITERS: u32 = 1;
+const SQLITE_READERS: u32 = 4;
+const SQLITE_LEASES: u32 = 2;
+
+/// PostgreSQL ends any statement after this, whatever became of its client: longer than the longest wait.
+const LONGEST_STATEMENT: Duration = Duration::from_secs(70);
+
+/// How long a start waits for another process that is migrating the same file.
+const MIGRATION_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which database it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL.
+    Postgres,
+    /// SQLite.
+    Sqlite,
+}
+
+/// The database of all replicas.
+#[derive(Debug, Clone)]
+pub struct Database {
+    dialect: Dialect,
+    reads: AnyPool,
+    writes: AnyPool,
+    rows: AnyPool,
+    leases: AnyPool,
+}
+
+/// Where a database is: `postgres://…`, `postgresql://…` or `sqlite:path`.
+#[derive(Debug, Clone)]
+enum Address {
+    Postgres(Box<PgConnectOptions>),
+    Sqlite(Box<SqliteConnectOptions>),
+}
+
+impl FromStr for Address {
+    type Err = anyhow::Error;
+
+    fn from_str(url: &str) -> anyhow::Result<Self> {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            let options = PgConnectOptions::from_str(url).context("not a PostgreSQL URL")?;
+            return Ok(Self::Postgres(Box::new(postgres_options(options))));
+        }
+        if url.starts_with("sqlite:") {
+            let options = SqliteConnectOptions::from_str(url).context("not a SQLite URL")?;
+            return Ok(Self::Sqlite(Box::new(sqlite_options(options))));
+        }
+        anyhow::bail!("a database is postgres://user@host/name or sqlite:path");
+    }
+}
+
+fn postgres_options(options: PgConnectOptions) -> PgConnectOptions {
+    let limit = LONGEST_STATEMENT.as_millis().to_string();
+    options
+        .application_name("doublebook")
+        // A dead host must not pin its rows: its session ends soon after the longest pause could have.
+        .options([("statement_timeout", limit.as_str()), ("idle_in_transaction_session_timeout", "150s")])
+}
+
+fn sqlite_options(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // Survives the death of any process; only a power cut can lose the last commits.
+        .synchronous(SqliteSynchronous::Normal)
+        .busy_timeout(Duration::from_secs(5))
+}
+
+impl Database {
+    /// Opens the pools. Nothing is connected yet, so a database that is away does not stop a replica.
+    ///
+    /// # Errors
+    /// A URL that names no database that we know.
+    pub fn open(url: &str) -> anyhow::Result<Self> {
+        Ok(match Address::from_str(url)? {
+            Address::Postgres(options) => {
+                let work = AnyPool::postgres((*options).clone(), WORK_CONNECTIONS);
+                Self {
+                    dialect: Dialect::Postgres,
+                    reads: work.clone(),
+                    writes: work,
+                    rows: AnyPool::postgres((*options).clone(), ROW_CONNECTIONS),
+                    leases: AnyPool::postgres(*options, LEASE_CONNECTIONS),
+                }
+            }
+            Address::Sqlite(options) => {
+                let pool = |connections| AnyPool::sqlite((*options).clone(), connections);
+                Self {
+                    dialect: Dialect::Sqlite,
+                    reads: pool(SQLITE_READERS),
+                    writes: pool(SQLITE_WRITERS),
+                    rows: pool(SQLITE_WRITERS),
+                    leases: pool(SQLITE_LEASES),
+                }
+            }
+        })
+    }
+
+    /// Brings the tables up to date. Replicas that start together wait for each other.
+    pub async fn migrate(url: &str) -> anyhow::Result<()> {
+        match Address::from_str(url)? {
+            // sqlx takes an advisory lock for PostgreSQL, and none for SQLite.
+            Address::Postgres(options) => POSTGRES.run_to(*options).await,
+            Address::Sqlite(options) => {
+                let file = options.get_filename().to_owned();
+                let _alone = alone_with(file.with_extension("migrating")).await?;
+                SQLITE.run_to(*options).await
+            }
+        }
+    }
+
+    /// Which database this is.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// A session for statements that stand alone, of a user who waits at most `limit`.
+    pub async fn read(&self, limit: Duration) -> Result<Session, DatabaseError> {
+        session(&self.reads, limit).await
+    }
+
+    /// Several reads that see the same moment.
+    pub async fn snapshot(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
+        let session = session(&self.reads, limit).await?;
+        let begin = match self.dialect {
+            Dialect::Postgres => {
+                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", statement_timeout(session.left()))
+            }
+            // In WAL mode a deferred transaction keeps the state that its first read saw.
+            Dialect::Sqlite => "BEGIN DEFERRED".to_owned(),
+        };
+        Transaction::begin(session, begin).await
+    }
+
+    /// A transaction that writes. On SQLite it holds the file from here on.
+    pub async fn begin(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
+        let session = session(&self.writes, limit).await?;
+        let begin = self.writing(session.left());
+        Transaction::begin(session, begin).await
+    }
+
+    /// As [`Database::begin`], for writes whose loss in a crash of the server does no harm: a lost claim only
+    /// refuses its own write.
+    pub async fn begin_claim(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
+        let session = session(&self.writes, limit).await?;
+        let begin = self.writing(session.left());
+        let begin = match self.dialect {
+            Dialect::Postgres => format!("{begin}; SET LOCAL synchronous_commit = off"),
+            Dialect::Sqlite => begin,
+        };
+        Transaction::begin(session, begin).await
+    }
+
+    /// A transaction whose rows are the locks. It has a pool of its own, so that waiters never take the connections
+    /// of those that they wait for. On SQLite this takes the one lock of the whole file; the pool has one
+    /// connection there, so the attempts of a replica queue in order and one of them waits at the file.
+    pub async fn begin_rows(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
+        let session = session(&self.rows, limit).await?;
+        let begin = self.writing(session.left());
+        Transaction::begin(session, begin).await
+    }
+
+    /// Sets how long the following statements of a transaction may take.
+    pub async fn give(&self, transaction: &mut Transaction, limit: Duration) -> Result<(), DatabaseError> {
+        transaction.wait_until(Instant::now() + limit);
+        match self.dialect {
+            Dialect::Postgres => transaction.batch(statement_timeout(limit)).await,
+            Dialect::Sqlite => Ok(()),
+        }
+    }
+
+    fn writing(&self, limit: Duration) -> String {
+        match self.dialect {
+            Dialect::Postgres => {
+                format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", statement_timeout(limit))
+            }
+            Dialect::Sqlite => format!("PRAGMA busy_timeout = {}; BEGIN IMMEDIATE", limit.as_millis()),
+        }
+    }
+
+    /// The pool of the lock table.
+    pub fn leases(&self) -> crate::lock::TablePool {
+        self.leases.clone().into_table_pool()
+    }
+
+    /// Closes all connections, waiting at most `limit` for those in use.
+    pub async fn close(&self, limit: Duration) {
+        tokio::join!(self.reads.close(limit), self.writes.close(limit), self.rows.close(limit));
+    }
+}
+
+async fn session(pool: &AnyPool, limit: Duration) -> Result<Session, DatabaseError> {
+    let until = Instant::now() + limit;
+    Ok(Session::new(pool.get(limit).await?, until))
+}
+
+/// 0 would mean no limit at all.
+fn statement_timeout(limit: Duration) -> String {
+    format!("SET LOCAL statement_timeout = {}", limit.as_millis().max(1))
+}
+
+/// Takes a lock file that only one process of this machine can hold; it is let go when the file is closed.
+async fn alone_with(path: PathBuf) -> anyhow::Result<File> {
+    let name = path.display().to_string();
+    let file = File::create(&path).with_context(|| format!("cannot create {name}"))?;
+    let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
+    tokio::time::timeout(MIGRATION_PATIENCE, waiting)
+        .await
+        .with_context(|| format!("another process has held {name} for {} s", MIGRATION_PATIENCE.as_secs()))??
+        .with_context(|| format!("cannot lock {name}"))
+}
+
+/// Runs migrations over one connection of their own.
+trait RunTo<Options> {
+    async fn run_to(&self, options: Options) -> anyhow::Result<()>;
+}
+
+impl RunTo<PgConnectOptions> for Migrator {
+    async fn run_to(&self, options: PgConnectOptions) -> anyhow::Result<()> {
+        use sqlx::ConnectOptions;
+        let mut connection = options.connect().await.context("cannot connect to the database")?;
+        self.run(&mut connection).await.context("cannot migrate the database")
+    }
+}
+
+impl RunTo<SqliteConnectOptions> for Migrator {
+    async fn run_to(&self, options: SqliteConnectOptions) -> anyhow::Result<()> {
+        use sqlx::ConnectOptions;
+        let mut connection = options.connect().await.context("cannot open the database file")?;
+        self.run(&mut connection).await.context("cannot migrate the database")?;
+        // Leaves the log small for the replicas that come next.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.context("cannot write the database file")?;
+        Ok(())
+    }
+}

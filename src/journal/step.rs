@@ -1,0 +1,68 @@
+//! One thing that happened in an attempt.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// Asked for its locks.
+    Asked,
+    /// Got a lock.
+    Granted,
+    /// Read a guarded row, or claimed it.
+    Read,
+    /// Began a pause.
+    Paused,
+    /// Ended a pause.
+    Resumed,
+    /// Worked between read and write.
+    Thought,
+    /// Wrote, not yet committed.
+    Wrote,
+    /// Was refused: by the rule, by a condition at a row, or by a loss.
+    Rejected,
+    /// Begins anew from the start.
+    Anew,
+    /// Committed.
+    Committed,
+    /// Let go of its locks.
+    Released,
+}
+
+/// One thing that happened in an attempt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Step {
+    /// When, in milliseconds since 1970.
+    pub at_ms: f64,
+    /// What.
+    pub kind: StepKind,
+    /// The lock's key or the row, if it was about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The fencing token, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<i64>,
+    /// What was seen, written or refused, in words.
+    pub detail: String,
+}
+
+/// An attempt and its steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// Which attempt.
+    pub attempt: Uuid,
+    /// On which replica.
+    pub replica: String,
+    /// In which room.
+    pub room: String,
+    /// Who tried: a buyer, or the giver of a transfer.
+    pub who: String,
+    /// What was tried, in words.
+    pub what: String,
+    /// How it ended, once it has.
+    pub outcome: Option<String>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+}

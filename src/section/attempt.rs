@@ -1,0 +1,283 @@
+//! One try to book or to transfer: who it is, what it has used up, and the task that it runs in.
+//!
+//! An attempt runs to its end in a task of its own, whoever hangs up. Only a stop of the replica cuts it short, and
+//! never once its commit was sent.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::Instrument;
+use uuid::Uuid;
+
+use super::SectionError;
+use super::failpoint::{AtGate, Failpoint, Point};
+use crate::app::App;
+use crate::journal::{Record, Step, StepKind};
+use crate::lock::{Held, Trips};
+use crate::room::RoomName;
+
+/// What a statement may take beyond what is left of `wait_ms`.
+const DATABASE_GRACE: Duration = Duration::from_secs(1);
+
+/// How often an attempt begins anew before it gives up with what stopped it.
+const MOST_BEGINNINGS: u32 = 20;
+
+/// How long the result of a commit is waited for when the replica is stopping.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// What an attempt is about, before it has begun.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    /// Its UUID: the client's or one of ours.
+    pub attempt: Uuid,
+    /// The room.
+    pub room: RoomName,
+    /// The buyer, or the giver of a transfer.
+    pub who: String,
+    /// What is tried, in words.
+    pub what: String,
+    /// Where it is to wait.
+    pub pause: Option<Failpoint>,
+}
+
+/// An attempt under way.
+#[derive(Debug)]
+pub struct Attempt {
+    pub(super) app: Arc<App>,
+    /// Its UUID.
+    pub id: Uuid,
+    /// The room.
+    pub room: RoomName,
+    who: String,
+    pause: Mutex<Option<Failpoint>>,
+    clock: Mutex<Clock>,
+    pub(super) trips: Trips,
+    /// From here on nothing cuts the attempt short.
+    pub(super) commit_sent: AtomicBool,
+}
+
+/// What an attempt has used up so far.
+#[derive(Debug, Default)]
+struct Clock {
+    beginnings: u32,
+    waited: Duration,
+    hold: Duration,
+    work: Duration,
+    granted: Option<Instant>,
+    began_work: Option<Instant>,
+}
+
+/// Where the time of an attempt went.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// Waiting for locks.
+    pub wait: Duration,
+    /// From the grant of all locks to the commit's result.
+    pub hold: Duration,
+    /// From the first read to the commit's result, with locks or without.
+    pub work: Duration,
+    /// Requests to the lock system.
+    pub trips: u32,
+}
+
+/// Runs an attempt in a task of its own and waits for it.
+///
+/// # Errors
+/// What the walk ends with; [`SectionError::ShuttingDown`] when the replica stopped before the commit was sent.
+pub async fn run<T, E, W>(
+    app: Arc<App>,
+    intent: Intent,
+    walk: impl FnOnce(Arc<Attempt>) -> W + Send + 'static,
+) -> (Result<T, E>, Timing)
+where
+    T: Send + 'static,
+    E: From<SectionError> + Send + 'static,
+    W: Future<Output = Result<T, E>> + Send,
+{
+    let span = tracing::info_span!("attempt", id = %intent.attempt, room = %intent.room);
+    let attempt = match Attempt::begin(app, intent) {
+        Ok(attempt) => attempt,
+        Err(error) => return (Err(error.into()), Timing::default()),
+    };
+    let task = tokio::spawn({
+        let attempt = Arc::clone(&attempt);
+        async move {
+            let _under_way = attempt.app.attempts.enter()?;
+            let stop = attempt.app.shutdown.hard();
+            let walking = walk(Arc::clone(&attempt));
+            tokio::pin!(walking);
+            tokio::select! {
+                biased;
+                ended = &mut walking => ended,
+                () = stop => attempt.cut_short(walking).await,
+            }
+        }
+        .instrument(span)
+    });
+    let result = task.await.unwrap_or_else(|lost| {
+        let error = if lost.is_panic() {
+            SectionError::Internal("the attempt ended in a fault of ours".to_owned())
+        } else {
+            SectionError::ShuttingDown
+        };
+        Err(error.into())
+    });
+    (result, attempt.timing())
+}
+
+impl Attempt {
+    fn begin(app: Arc<App>, intent: Intent) -> Result<Arc<Self>, SectionError> {
+        if intent.pause.is_some() && !app.failpoints {
+            return Err(SectionError::FailpointsOff);
+        }
+        app.journal.begin(Record {
+            attempt: intent.attempt,
+            replica: app.me.name.clone(),
+            room: intent.room.to_string(),
+            who: intent.who.clone(),
+            what: intent.what,
+            outcome: None,
+            steps: Vec::new(),
+        });
+        Ok(Arc::new(Self {
+            app,
+            id: intent.attempt,
+            room: intent.room,
+            who: intent.who,
+            pause: Mutex::new(intent.pause),
+            clock: Mutex::default(),
+            trips: Trips::default(),
+            commit_sent: AtomicBool::new(false),
+        }))
+    }
+
+    /// The replica that runs it.
+    pub fn replica(&self) -> &str {
+        &self.app.me.name
+    }
+
+    /// The replica stops. A walk that has not sent its commit is dropped, and what it holds with it.
+    async fn cut_short<T, E: From<SectionError>>(
+        &self,
+        walking: std::pin::Pin<&mut impl Future<Output = Result<T, E>>>,
+    ) -> Result<T, E> {
+        if !self.commit_sent.load(Ordering::SeqCst) {
+            return Err(SectionError::ShuttingDown.into());
+        }
+        let unknown = || SectionError::OutcomeUnknown("this replica is stopping".to_owned());
+        tokio::time::timeout(LAST_WAIT, walking).await.unwrap_or_else(|_| Err(unknown().into()))
+    }
+
+    /// Whether a walk that ended so begins anew; if not, what the attempt ends with.
+    pub fn begins_anew(&self, error: SectionError) -> Result<(), SectionError> {
+        let SectionError::BeginAnew(why) = error else {
+            return Err(error);
+        };
+        let mut clock = self.clock();
+        clock.beginnings += 1;
+        if clock.beginnings >= MOST_BEGINNINGS {
+            return Err(*why);
+        }
+        drop(clock);
+        self.tell(StepKind::Anew, None, None, why.to_string());
+        Ok(())
+    }
+
+    /// Tells a step to the journal and to the log.
+    pub fn tell(&self, kind: StepKind, key: Option<String>, token: Option<i64>, detail: impl Into<String>) {
+        let detail = detail.into();
+        tracing::debug!(step = ?kind, key = key.as_deref(), token, who = self.who, "{detail}");
+        let at_ms = self.app.journal.now_ms();
+        self.app.journal.tell(self.id, Step { at_ms, kind, key, token, detail });
+    }
+
+    /// Reaches a named point: waits there, once, if the attempt was asked to. `held` stops being renewed meanwhile,
+    /// if it was asked to freeze.
+    pub(super) async fn reach(&self, point: Point, held: &[Held]) {
+        let Some(pause) = self.take_pause_at(point) else {
+            return;
+        };
+        self.tell(StepKind::Paused, None, None, describe(&pause));
+        if pause.freeze {
+            held.iter().for_each(Held::freeze);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause.limit()) => {}
+            () = self.at_gate(&pause, point) => {}
+            () = self.app.shutdown.hard() => {}
+        }
+        if pause.freeze {
+            held.iter().for_each(Held::thaw);
+        }
+        self.tell(StepKind::Resumed, None, None, "goes on");
+    }
+
+    fn take_pause_at(&self, point: Point) -> Option<Failpoint> {
+        let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        pause.take_if(|pause| pause.at == point)
+    }
+
+    async fn at_gate(&self, pause: &Failpoint, point: Point) {
+        let Some(gate) = &pause.gate else {
+            return std::future::pending().await;
+        };
+        let who = AtGate { attempt: self.id, replica: self.app.me.name.clone(), at: point };
+        self.app.gates.wait(self.room.as_str(), gate, who).await;
+    }
+
+    /// What is left of `wait`: only time spent waiting for locks uses it up.
+    pub(super) fn left_of(&self, wait: Duration) -> Duration {
+        wait.saturating_sub(self.clock().waited)
+    }
+
+    /// How long a statement of this attempt may take.
+    pub(super) fn database_limit(&self, wait: Duration) -> Duration {
+        self.left_of(wait) + DATABASE_GRACE
+    }
+
+    pub(super) fn waited(&self, since: Instant) {
+        self.clock().waited += since.elapsed();
+    }
+
+    pub(super) fn total_wait(&self) -> Duration {
+        self.clock().waited
+    }
+
+    /// All locks are held, if any are.
+    pub(super) fn granted_all(&self, locking: bool) {
+        self.clock().granted = locking.then(Instant::now);
+    }
+
+    pub(super) fn began_work(&self) {
+        self.clock().began_work.get_or_insert_with(Instant::now);
+    }
+
+    /// The commit's result is known, or the walk is over.
+    pub(super) fn settled(&self) {
+        let mut clock = self.clock();
+        let granted = clock.granted.take();
+        let began_work = clock.began_work.take();
+        clock.hold += granted.map(|at| at.elapsed()).unwrap_or_default();
+        clock.work += began_work.map(|at| at.elapsed()).unwrap_or_default();
+    }
+
+    fn timing(&self) -> Timing {
+        self.settled();
+        let clock = self.clock();
+        Timing { wait: clock.waited, hold: clock.hold, work: clock.work, trips: self.trips.get() }
+    }
+
+    fn clock(&self) -> std::sync::MutexGuard<'_, Clock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn describe(pause: &Failpoint) -> String {
+    let sleeping = if pause.freeze { ", its renewal with it, as when the whole process sleeps" } else { "" };
+    match &pause.gate {
+        Some(gate) => format!("waits at gate {gate} for at most {} ms{sleeping}", pause.ms),
+        None => format!("waits for {} ms{sleeping}", pause.ms),
+    }
+}

@@ -1,0 +1,186 @@
+//! The lock systems that this replica has, and whether each talks to the server that all replicas mean.
+//!
+//! Two hosts, each with a Redis of its own, must not pass for one lock. So each lock server holds a random id that
+//! the database knows; a replica compares them whenever it has made a new connection or the database names another
+//! server. A server without an id (new, or emptied) is given one, and the database learns it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::SectionError;
+use crate::database::Database;
+use crate::lock::systems::{Mutex as MutexSystem, Redis, Table};
+use crate::lock::{LockName, LockService, LockSystem};
+use crate::room::{LockServer, Room, store};
+
+/// How long storing a server's id may take.
+const STORE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The lock systems of this replica.
+#[derive(Debug)]
+pub struct Locks {
+    systems: BTreeMap<LockName, System>,
+}
+
+#[derive(Debug)]
+struct System {
+    service: LockService,
+    compared: Mutex<Option<Compared>>,
+}
+
+/// The server that was found to be the one that the database knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Compared {
+    id: String,
+    /// How many connections had been made then.
+    connections: u64,
+}
+
+impl Locks {
+    /// The systems that need no server of their own, and Redis if its address is given.
+    ///
+    /// # Errors
+    /// An address that is none.
+    pub fn new(database: &Database, redis_url: Option<&str>) -> anyhow::Result<Self> {
+        let mut systems: Vec<Arc<dyn LockSystem>> =
+            vec![Arc::new(MutexSystem::default()), Arc::new(Table::new(database.leases()))];
+        if let Some(url) = redis_url {
+            systems.push(Arc::new(Redis::new(url)?));
+        }
+        let systems = systems
+            .into_iter()
+            .map(|system| {
+                let name = system.name();
+                (name, System { service: LockService::new(system), compared: Mutex::default() })
+            })
+            .collect();
+        Ok(Self { systems })
+    }
+
+    /// Why a lock system cannot be chosen on this replica, if it cannot.
+    pub fn why_not(&self, name: LockName) -> Option<String> {
+        // `row` is the database's own.
+        if name == LockName::Row || self.systems.contains_key(&name) {
+            return None;
+        }
+        Some(match name {
+            LockName::Redis => "not configured: REDIS_URL is not set (Debian package redis-server)".to_owned(),
+            other => format!("{other} is not part of this version yet"),
+        })
+    }
+
+    /// The lock system of a new room: Redis where it is there, else the lock table.
+    pub fn default_lock(&self) -> LockName {
+        if self.systems.contains_key(&LockName::Redis) { LockName::Redis } else { LockName::Table }
+    }
+
+    /// The service behind a room's lock system, after its server was compared.
+    ///
+    /// # Errors
+    /// [`SectionError::LockUnavailable`], also when the server is not the one that the database knows.
+    pub async fn of(&self, room: &Room, database: &Database) -> Result<&LockService, SectionError> {
+        let name = room.switches.lock;
+        let Some(system) = self.systems.get(&name) else {
+            let why = self.why_not(name).unwrap_or_default();
+            return Err(SectionError::LockUnavailable(format!("this replica has no lock system {name}: {why}")));
+        };
+        let known = room.lock_server.as_ref();
+        if !system.is_compared_with(known) {
+            system.compare(name, known, database).await?;
+        }
+        Ok(&system.service)
+    }
+
+    /// Whether nothing was reconnected since the server of this lock system was compared.
+    pub fn is_compared(&self, name: LockName) -> bool {
+        self.systems.get(&name).is_some_and(|system| {
+            let compared = system.compared();
+            compared.is_none_or(|compared| compared.connections == system.service.system().connections())
+        })
+    }
+
+    /// Waits, at most for `limit`, until everything that is being given back has been.
+    pub async fn settle(&self, limit: Duration) {
+        let all = self.systems.values().map(|system| system.service.settle(limit));
+        futures_util::future::join_all(all).await;
+    }
+}
+
+impl System {
+    fn compared(&self) -> Option<Compared> {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_compared_with(&self, known: Option<&LockServer>) -> bool {
+        match (self.compared(), known) {
+            (Some(compared), Some(known)) => {
+                compared.id == known.id && compared.connections == self.service.system().connections()
+            }
+            // Without a connection there is no server to compare: `mutex` and `table`.
+            (None, None) => !self.has_server(),
+            _ => false,
+        }
+    }
+
+    fn has_server(&self) -> bool {
+        !matches!(self.service.name(), LockName::Mutex | LockName::Table)
+    }
+
+    async fn compare(
+        &self,
+        name: LockName,
+        known: Option<&LockServer>,
+        database: &Database,
+    ) -> Result<(), SectionError> {
+        let unavailable = |error: crate::lock::LockError| SectionError::LockUnavailable(error.to_string());
+        let drawn = Uuid::new_v4().to_string();
+        let Some(server) = self.service.system().server(&drawn).await.map_err(unavailable)? else {
+            return Ok(());
+        };
+        let found = LockServer { id: server.id, address: server.address };
+        match known {
+            Some(known) if known.id == found.id => {}
+            // The server has just been given this id: it was new, or it was emptied.
+            _ if found.id == drawn => store(name, &found, database).await?,
+            None => store(name, &found, database).await?,
+            Some(_) => self.compare_with_fresh(name, &found, database).await?,
+        }
+        let connections = self.service.system().connections();
+        *self.compared.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Compared { id: found.id, connections });
+        Ok(())
+    }
+
+    /// What the room brought along may be older than what another replica has just stored.
+    async fn compare_with_fresh(
+        &self,
+        name: LockName,
+        found: &LockServer,
+        database: &Database,
+    ) -> Result<(), SectionError> {
+        let mut session = database.read(STORE_LIMIT).await?;
+        match store::lock_server(&mut session, name).await? {
+            Some(known) if known.id != found.id => Err(SectionError::LockUnavailable(format!(
+                "{name} at {mine} (id {mine_id}) is not the server that the other replicas use: the database knows \
+                 {theirs} (id {theirs_id}). Point all replicas at one server; to make this one theirs, delete the \
+                 key {{doublebook}}:server on it",
+                mine = found.address,
+                mine_id = found.id,
+                theirs = known.address,
+                theirs_id = known.id,
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+async fn store(name: LockName, server: &LockServer, database: &Database) -> Result<(), SectionError> {
+    let mut transaction = database.begin(STORE_LIMIT).await?;
+    store::store_lock_server(&mut transaction, name, server).await?;
+    transaction.commit().await.map_err(|error| SectionError::DatabaseUnavailable(error.to_string()))?;
+    tracing::info!(lock = %name, address = server.address, "the database now knows this lock server");
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The write of a transfer: both wallets' new balances under the section's protection, and the record of it.
+
+use uuid::Uuid;
+
+use super::transfer::{NewBalances, wallet};
+use super::{Money, Order, Transfer};
+use crate::database::fence::{self, RowId, WriteError};
+use crate::database::{Transaction, Value, sql};
+use crate::section::{Attempt, Protection, Section};
+
+/// Writes both balances, in the order in which rows are touched, and records the transfer.
+///
+/// One row that refuses makes the caller roll all back.
+pub(super) async fn move_money(
+    transaction: &mut Transaction,
+    section: &Section<'_>,
+    protection: &Protection,
+    attempt: &Attempt,
+    order: &Order,
+    balances: NewBalances,
+) -> Result<Transfer, WriteError> {
+    let room = section.room();
+    let (from, to) = (wallet(&order.from), wallet(&order.to));
+    let (from_version, to_version) = if from < to {
+        let first = write(transaction, room.id, protection, &from, balances.from).await?;
+        (first, write(transaction, room.id, protection, &to, balances.to).await?)
+    } else {
+        let first = write(transaction, room.id, protection, &to, balances.to).await?;
+        (write(transaction, room.id, protection, &from, balances.from).await?, first)
+    };
+
+    let token = |row: &RowId| protection.condition(row).stamp.token;
+    let transfer = Transfer {
+        id: Uuid::new_v4(),
+        attempt: attempt.id,
+        from: order.from.to_string(),
+        to: order.to.to_string(),
+        amount: order.amount,
+        replica: attempt.replica().to_owned(),
+        lock: room.switches.locking.then(|| room.switches.lock.to_string()),
+        epoch: room.epoch,
+        tokens: [(order.from.to_string(), token(&from)), (order.to.to_string(), token(&to))].into(),
+    };
+    let text = "INSERT INTO transfer (
+                    transfer_id, room_id, attempt, replica, lock_system, epoch, amount,
+                    from_wallet, from_token, from_version_read, from_version_written,
+                    to_wallet, to_token, to_version_read, to_version_written
+                )
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    let insert = sql(text)
+        .bind(transfer.id)
+        .bind(room.id)
+        .bind(transfer.attempt)
+        .bind(transfer.replica.as_str())
+        .bind(transfer.lock.as_deref())
+        .bind(transfer.epoch)
+        .bind(transfer.amount.decimal())
+        .bind(transfer.from.as_str())
+        .bind(token(&from))
+        .bind(section.version(&from))
+        .bind(from_version)
+        .bind(transfer.to.as_str())
+        .bind(token(&to))
+        .bind(section.version(&to))
+        .bind(to_version);
+    transaction.execute(insert).await?;
+    Ok(transfer)
+}
+
+async fn write(
+    transaction: &mut Transaction,
+    room_id: i64,
+    protection: &Protection,
+    row: &RowId,
+    balance: Money,
+) -> Result<i64, WriteError> {
+    let value = vec![Value::from(balance.decimal())];
+    fence::write(transaction, room_id, row, &protection.condition(row), "balance = $6", value).await
+}
