@@ -1,0 +1,184 @@
+//! The one connection to a Redis server that all requests of this process share.
+//!
+//! It is made by the first request that needs it, and made anew by the next one after it broke; one task makes it,
+//! the others wait for that. A broken connection is never waited for: whoever finds it broken drops it.
+//!
+//! It promises an answer or an error within the patience of a request. It does not promise that a request that
+//! failed was not carried out.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
+    ServerErrorKind, aio::MultiplexedConnection,
+};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout_at},
+};
+
+use crate::lock::error::LockError;
+
+/// How long making a connection may take. A server nearby answers in milliseconds.
+pub(super) const CONNECTING: Duration = Duration::from_secs(1);
+
+/// Whether a request that found its connection dead is sent again, once and at once, over a new one. Only for
+/// requests that do no harm when they are carried out twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    Once,
+    Never,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    /// The connection in use. Locked while a new one is made, so that one task makes it for all.
+    current: Mutex<Option<Numbered>>,
+    made: AtomicU64,
+}
+
+/// A connection and how many were made before it.
+#[derive(Debug, Clone)]
+struct Numbered {
+    number: u64,
+    connection: MultiplexedConnection,
+}
+
+/// Why a try failed.
+enum Failure {
+    /// There is no connection to be had.
+    Connecting(RedisError),
+    /// The request failed; it may have been carried out.
+    Request(RedisError),
+    /// There was no answer in time.
+    Silence,
+}
+
+impl Link {
+    pub(super) fn open(url: &str) -> Result<Self, LockError> {
+        let client = Client::open(url)
+            .map_err(|error| LockError::bad_setting(format!("bad Redis URL: {error}")))?;
+        Ok(Self {
+            client,
+            current: Mutex::new(None),
+            made: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Host and port, without user and password.
+    pub(super) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+
+    pub(super) fn connections(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Runs a script.
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        call: &ScriptInvocation<'_>,
+        patience: Duration,
+        repeat: Repeat,
+    ) -> Result<T, LockError> {
+        let until = Instant::now() + patience;
+        let answer = match self.try_once(call, until).await {
+            Err(Failure::Request(error))
+                if repeat == Repeat::Once && error.is_connection_dropped() =>
+            {
+                self.try_once(call, until).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|failure| self.unavailable(failure, patience))
+    }
+
+    async fn try_once<T: FromRedisValue>(
+        &self,
+        call: &ScriptInvocation<'_>,
+        until: Instant,
+    ) -> Result<T, Failure> {
+        let Numbered {
+            number,
+            mut connection,
+        } = timeout_at(until, self.connect())
+            .await
+            .map_err(|_| Failure::Silence)?
+            .map_err(Failure::Connecting)?;
+        let answer = timeout_at(until, call.invoke_async(&mut connection))
+            .await
+            .map_err(|_| Failure::Silence)
+            .and_then(|answer| answer.map_err(Failure::Request));
+        if matches!(&answer, Err(failure) if failure.ends_the_connection()) {
+            self.forget(number).await;
+        }
+        answer
+    }
+
+    /// The connection in use, or a new one.
+    async fn connect(&self) -> Result<Numbered, RedisError> {
+        let mut current = self.current.lock().await;
+        if let Some(current) = &*current {
+            return Ok(current.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECTING))
+            // Each request brings its own limit.
+            .set_response_timeout(None);
+        let connection = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(current.insert(Numbered { number, connection }).clone())
+    }
+
+    /// Drops a connection, unless somebody has already replaced it.
+    async fn forget(&self, number: u64) {
+        let mut current = self.current.lock().await;
+        if current
+            .as_ref()
+            .is_some_and(|current| current.number == number)
+        {
+            *current = None;
+        }
+    }
+
+    fn unavailable(&self, failure: Failure, patience: Duration) -> LockError {
+        let address = self.address();
+        LockError::unavailable(match failure {
+            Failure::Silence => {
+                format!(
+                    "redis at {address}: no answer within {} ms",
+                    patience.as_millis()
+                )
+            }
+            Failure::Connecting(error) => format!("redis at {address}: cannot connect: {error}"),
+            Failure::Request(error) => format!("redis at {address}: {error}"),
+        })
+    }
+}
+
+impl Failure {
+    /// Whether the next request needs a new connection. A server that became read-only was a primary once: its
+    /// name may lead to the new primary now.
+    fn ends_the_connection(&self) -> bool {
+        match self {
+            Self::Connecting(_) => false,
+            Self::Silence => true,
+            Self::Request(error) => {
+                error.is_io_error()
+                    || error.is_unrecoverable_error()
+                    || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+            }
+        }
+    }
+}

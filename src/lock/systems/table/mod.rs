@@ -1,0 +1,121 @@
+//! `table`: rows of leases in the application's own database, PostgreSQL or SQLite.
+//!
+//! A grant is one upsert that takes a row whose lease is over. The row stays for ever, since it carries the token;
+//! a release only clears its owner. The database's clock alone decides what is over: two replicas never compare
+//! their own clocks.
+//!
+//! It promises what the database promises: a grant that was committed is seen by everybody. It wakes nobody, so
+//! waiters back off. It uses a pool of its own, so that lock waiters cannot starve the business transactions, and a
+//! connection is never held longer than one request.
+//!
+//! The library creates no table: the application does, with [`POSTGRES_DDL`] or [`SQLITE_DDL`].
+
+mod postgres;
+mod sqlite;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::{PgPool, SqlitePool};
+
+use crate::lock::{
+    claim::{Claim, Grant, Token},
+    error::LockError,
+    guarantees::LockName,
+    system::{Answer, LockSystem, ReleaseMode, Released, Renewal},
+};
+
+pub use self::{postgres::POSTGRES_DDL, sqlite::SQLITE_DDL};
+
+/// The database that holds the table, through a pool that nobody else uses. A few connections are enough.
+#[derive(Debug, Clone)]
+pub enum TablePool {
+    /// PostgreSQL. Its connections should have a `statement_timeout` of some seconds, so that none waits for ever
+    /// behind a transaction whose client has vanished.
+    Postgres(PgPool),
+    /// SQLite in WAL mode. All replicas must see the same file of the same host.
+    Sqlite(SqlitePool),
+}
+
+/// Grants locks as rows of a table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pool: TablePool,
+}
+
+impl Table {
+    /// Uses the table of this database; it must exist. Connects to nothing yet.
+    pub fn new(pool: TablePool) -> Self {
+        Self { pool }
+    }
+}
+
+#[async_trait]
+impl LockSystem for Table {
+    fn name(&self) -> LockName {
+        LockName::Table
+    }
+
+    async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
+        let asked = match &self.pool {
+            TablePool::Postgres(pool) => postgres::ask(pool, claim).await,
+            TablePool::Sqlite(pool) => sqlite::ask(pool, claim).await,
+        };
+        asked.map_err(unavailable)
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renewal, LockError> {
+        let renewed = match &self.pool {
+            TablePool::Postgres(pool) => postgres::renew(pool, claim).await,
+            TablePool::Sqlite(pool) => sqlite::renew(pool, claim).await,
+        };
+        Ok(if all(claim, renewed)? {
+            Renewal::Kept
+        } else {
+            Renewal::Lost
+        })
+    }
+
+    async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
+        let freed = match &self.pool {
+            TablePool::Postgres(pool) => postgres::release(pool, claim, mode).await,
+            TablePool::Sqlite(pool) => sqlite::release(pool, claim, mode).await,
+        };
+        Ok(if all(claim, freed)? {
+            Released::Released
+        } else {
+            Released::NotTheOwner
+        })
+    }
+}
+
+/// Whether as many rows were changed as the claim has keys.
+fn all(claim: &Claim, changed: sqlx::Result<u64>) -> Result<bool, LockError> {
+    let changed = changed.map_err(unavailable)?;
+    Ok(usize::try_from(changed) == Ok(claim.keys.count()))
+}
+
+/// What an ask found out: the tokens in the order of the keys, up to the first key that refused.
+fn answer(claim: &Claim, tokens: &[i64]) -> Answer {
+    match claim.keys.iter().nth(tokens.len()) {
+        Some(key) => Answer::Refused {
+            key: key.clone(),
+            retry_in: None,
+        },
+        None => Answer::Granted(grant(claim, tokens)),
+    }
+}
+
+fn grant(claim: &Claim, tokens: &[i64]) -> Grant {
+    let tokens = tokens.iter().map(|&token| Token::new(token));
+    claim.keys.iter().cloned().zip(tokens).collect()
+}
+
+/// The lease time in ms, as both dialects bind it.
+fn milliseconds(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn unavailable(error: sqlx::Error) -> LockError {
+    LockError::unavailable(format!("the database of the lock table: {error}"))
+}

@@ -1,0 +1,122 @@
+//! The statements for PostgreSQL.
+//!
+//! The time is `clock_timestamp()`, never `now()`: a statement that waits for a row decides after the wait, and
+//! `now()` would still be the time before it. READ COMMITTED, PostgreSQL's default, looks at the newest version of
+//! the row then, so that exactly one of two waiters gets it. (PostgreSQL documentation, "Transaction Isolation".)
+
+use sqlx::{Connection as _, PgConnection, PgPool};
+
+use super::{answer, milliseconds};
+use crate::lock::{
+    claim::Claim,
+    system::{Answer, ReleaseMode},
+};
+
+/// Creates the table.
+pub const POSTGRES_DDL: &str = "\
+CREATE TABLE lock_lease (
+    -- What is locked. The key makes the upsert meet one row.
+    lock_key TEXT PRIMARY KEY,
+    -- The acquisition that holds it, or held it last; null after a release.
+    owner TEXT,
+    -- Grows with each grant. The row is never deleted, or it would begin anew.
+    token BIGINT NOT NULL,
+    -- When the lease is over, by the clock of the database.
+    expires_at TIMESTAMPTZ NOT NULL
+);
+";
+
+/// Takes a row that is over. An owner that asks again keeps its token.
+const ASK: &str = "
+INSERT INTO lock_lease AS lease (lock_key, owner, token, expires_at)
+VALUES ($1, $2, 1, clock_timestamp() + $3 * INTERVAL '1 millisecond')
+ON CONFLICT (lock_key) DO UPDATE
+SET owner = excluded.owner,
+    token = lease.token + CASE WHEN lease.owner = excluded.owner THEN 0 ELSE 1 END,
+    expires_at = clock_timestamp() + $3 * INTERVAL '1 millisecond'
+WHERE lease.expires_at <= clock_timestamp()
+   OR lease.owner = excluded.owner
+RETURNING token
+";
+
+/// A lease that is over is not renewed, also when nobody has taken it since.
+const RENEW: &str = "
+UPDATE lock_lease
+SET expires_at = clock_timestamp() + $3 * INTERVAL '1 millisecond'
+WHERE lock_key = $1
+  AND owner = $2
+  AND expires_at > clock_timestamp()
+";
+
+const RELEASE: &str = "
+UPDATE lock_lease
+SET owner = NULL,
+    expires_at = 'epoch'
+WHERE lock_key = $1
+  AND (owner = $2 OR ($3 AND owner IS NOT NULL))
+";
+
+/// Asks for all keys or none. One key is one statement; several are one transaction.
+pub(super) async fn ask(pool: &PgPool, claim: &Claim) -> sqlx::Result<Answer> {
+    let mut connection = pool.acquire().await?;
+    if claim.keys.count() == 1 {
+        return Ok(answer(claim, &take(&mut connection, claim).await?));
+    }
+    let mut transaction = connection.begin().await?;
+    let answer = answer(claim, &take(&mut transaction, claim).await?);
+    match answer {
+        Answer::Granted(_) => transaction.commit().await?,
+        Answer::Refused { .. } => transaction.rollback().await?,
+    }
+    Ok(answer)
+}
+
+/// Takes the keys until one refuses. In order, so that two transactions cannot wait for each other's rows.
+async fn take(connection: &mut PgConnection, claim: &Claim) -> sqlx::Result<Vec<i64>> {
+    let mut tokens = Vec::with_capacity(claim.keys.count());
+    for key in &claim.keys {
+        let token = sqlx::query_scalar(ASK)
+            .bind(key.as_str())
+            .bind(claim.owner.to_string())
+            .bind(milliseconds(claim.ttl))
+            .fetch_optional(&mut *connection)
+            .await?;
+        match token {
+            Some(token) => tokens.push(token),
+            None => break,
+        }
+    }
+    Ok(tokens)
+}
+
+/// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
+pub(super) async fn renew(pool: &PgPool, claim: &Claim) -> sqlx::Result<u64> {
+    let mut connection = pool.acquire().await?;
+    let mut renewed = 0;
+    for key in &claim.keys {
+        renewed += sqlx::query(RENEW)
+            .bind(key.as_str())
+            .bind(claim.owner.to_string())
+            .bind(milliseconds(claim.ttl))
+            .execute(&mut *connection)
+            .await?
+            .rows_affected();
+    }
+    Ok(renewed)
+}
+
+/// Frees each key by itself.
+pub(super) async fn release(pool: &PgPool, claim: &Claim, mode: ReleaseMode) -> sqlx::Result<u64> {
+    let mut connection = pool.acquire().await?;
+    let mut freed = 0;
+    for key in &claim.keys {
+        freed += sqlx::query(RELEASE)
+            .bind(key.as_str())
+            .bind(claim.owner.to_string())
+            .bind(mode == ReleaseMode::Blind)
+            .execute(&mut *connection)
+            .await?
+            .rows_affected();
+    }
+    Ok(freed)
+}
