@@ -1,7 +1,40 @@
 //! The binary: parse, start tracing, dispatch.
 
-use clap::Parser;
+use std::process::ExitCode;
 
-fn main() {
-    let _cli = doublebook::commands::Cli::parse();
+use doublebook::commands::{self, Cli, LogFormat, UsageError};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        let line = format!("{error:#}").replace('\n', " ");
+        eprintln!("doublebook: {line}");
+        if error.is::<UsageError>() {
+            UsageError::EXIT_CODE.into()
+        } else {
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let (log, command) = Cli::read(std::env::args_os())?;
+    start_tracing(log)?;
+    commands::run(command)
+}
+
+/// The log goes to standard error; `RUST_LOG` says how much of it.
+fn start_tracing(format: LogFormat) -> anyhow::Result<()> {
+    let level = std::env::var("RUST_LOG").unwrap_or_default();
+    let level = if level.is_empty() { "info" } else { &level };
+    let filter = EnvFilter::try_new(level)
+        .map_err(|error| UsageError::new(format!("RUST_LOG is wrong: {error}")))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
 }

@@ -1,11 +1,43 @@
 //! The command line: what can be asked of the binary, and where it is done.
+//!
+//! Each flag has its environment variable. What is wrong with them is told in one line, by a [`UsageError`], before
+//! anything is started.
 
-use clap::{Parser, Subcommand};
+pub mod address;
+
+pub mod doctor;
+
+pub mod guard;
+
+mod prepare;
+
+pub mod serve;
+
+pub mod up;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use tokio::runtime::{Builder, Runtime};
+
+pub use prepare::prepare;
 
 /// Sells seats and moves money on several replicas, with and without locks.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 pub struct Cli {
+    /// How the log is written
+    #[arg(
+        long,
+        global = true,
+        env = "DOUBLEBOOK_LOG",
+        value_enum,
+        default_value = "text"
+    )]
+    pub log: LogFormat,
+
     /// What to do; without it, `up`.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -13,14 +45,118 @@ pub struct Cli {
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Run replicas, a database and every lock server found on this machine (the default)
+    Up(up::UpArgs),
+    /// Run one replica
+    Serve(serve::ServeArgs),
+    /// Say what is there, what is missing and how to get it
+    Doctor(doctor::DoctorArgs),
+    /// Run a program that ends with its owner
+    #[command(hide = true)]
+    Guard(guard::GuardArgs),
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A wrong setting: one line that names it, exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(String);
+
+impl UsageError {
+    /// The exit code of a wrong setting, as clap's.
+    pub const EXIT_CODE: u8 = 2;
+
+    /// A wrong setting, told by this line.
+    pub fn new(line: impl Into<String>) -> Self {
+        Self(line.into())
+    }
+}
+
+impl Cli {
+    /// Reads the command line and the environment. Asked for help or the version, it prints that and exits.
+    pub fn read(
+        args: impl IntoIterator<Item = OsString>,
+    ) -> Result<(LogFormat, Command), UsageError> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        let cli = Self::parse_or_explain(args.clone())?;
+        if let Some(command) = cli.command {
+            return Ok((cli.log, command));
+        }
+        // Read again rather than filled in here, so that `up` gets its defaults and its environment.
+        let cli = Self::parse_or_explain(args.into_iter().chain(["up".into()]))?;
+        let command = cli
+            .command
+            .ok_or_else(|| UsageError::new("no command given"))?;
+        Ok((cli.log, command))
+    }
+
+    fn parse_or_explain(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
+        Self::try_parse_from(args).map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
+            _ => UsageError(first_paragraph(&error.to_string())),
+        })
+    }
+}
+
+/// clap's first paragraph says what is wrong; tips and usage follow.
+fn first_paragraph(message: &str) -> String {
+    let lines = message.lines().take_while(|line| !line.trim().is_empty());
+    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    line.strip_prefix("error: ")
+        .map(str::to_owned)
+        .unwrap_or(line)
+}
+
+/// Does what was asked.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => all_cores()?
+            .block_on(up::run(args))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Serve(args) => all_cores()?
+            .block_on(serve::run(args))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => one_core()?
+            .block_on(doctor::run(args))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Guard(args) => one_core()?.block_on(guard::run(args)),
+    }
+}
+
+fn all_cores() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().build()
+}
+
+fn one_core() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
+    use super::first_paragraph;
+
     #[test]
     fn the_command_line_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_setting_is_told_in_one_line() {
+        let message = "error: invalid value 'x' for '--log <LOG>'\n  [possible values: text, json]\n\nFor more, '--help'\n";
+        assert_eq!(
+            first_paragraph(message),
+            "invalid value 'x' for '--log <LOG>' [possible values: text, json]"
+        );
     }
 }

@@ -1,1 +1,24 @@
 //! Real servers, started and ended with the program that asked for them.
+//!
+//! Every process started here runs under a guard ([`child`]): it ends with its owner, even when the owner is killed.
+//! Every server listens on a free loopback port, keeps its data in the folder it was given, and answers before `start`
+//! returns. Nothing here knows seats, rooms or HTTP.
+//!
+//! The servers are private to one run. They are not tuned, and nobody else should be given their addresses.
+
+pub mod child;
+
+/// Which servers this machine has, and which package brings the others.
+pub mod found;
+
+pub mod port;
+
+pub mod postgres;
+
+pub mod ready;
+
+pub mod redis;
+
+pub use child::Launcher;
+pub use postgres::PostgresServer;
+pub use redis::RedisServer;

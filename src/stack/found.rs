@@ -1,0 +1,151 @@
+//! Which servers this machine has, and which package brings the others.
+//!
+//! It only looks at files. Whether a server that is there also works is learned by starting it.
+
+use std::path::{Path, PathBuf};
+
+/// Where Debian puts PostgreSQL's programs: a folder per major version, none of them on PATH.
+const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
+
+/// Where Debian's `zookeeper` puts its scripts.
+const DEBIAN_ZOOKEEPER: &str = "/usr/share/zookeeper/bin/zkServer.sh";
+
+/// Where `npm install --global` may put DynamoDB Local.
+const NPM_FOLDERS: [&str; 2] = ["/usr/local/lib/node_modules", "/usr/lib/node_modules"];
+
+/// A server this program knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Redis, or Valkey in its place.
+    Redis,
+    /// PostgreSQL.
+    Postgres,
+    /// etcd.
+    Etcd,
+    /// ZooKeeper.
+    ZooKeeper,
+    /// DynamoDB Local, which needs Java.
+    DynamoDb,
+}
+
+/// All of them, in the order in which they are told.
+pub const ALL: [Known; 5] = [
+    Known::Redis,
+    Known::Postgres,
+    Known::Etcd,
+    Known::ZooKeeper,
+    Known::DynamoDb,
+];
+
+/// A server that was asked for and is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{program} is not installed; {package} brings it")]
+pub struct Missing {
+    program: &'static str,
+    package: &'static str,
+}
+
+impl Known {
+    /// Its name in `--servers` and `--database`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Postgres => "postgres",
+            Self::Etcd => "etcd",
+            Self::ZooKeeper => "zookeeper",
+            Self::DynamoDb => "dynamodb",
+        }
+    }
+
+    /// Its program, for messages.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Redis => "redis-server",
+            Self::Postgres => "postgres",
+            Self::Etcd => "etcd",
+            Self::ZooKeeper => "zkServer.sh",
+            Self::DynamoDb => "DynamoDB Local",
+        }
+    }
+
+    /// What brings it.
+    pub fn package(self) -> &'static str {
+        match self {
+            Self::Redis => "the package redis-server",
+            Self::Postgres => "the package postgresql",
+            Self::Etcd => "the package etcd-server",
+            Self::ZooKeeper => "the package zookeeper",
+            Self::DynamoDb => {
+                "the npm package amplify-dynamodb-simulator (with the package default-jre-headless)"
+            }
+        }
+    }
+
+    /// Whether this version starts it; the others are only looked for.
+    pub fn is_used(self) -> bool {
+        matches!(self, Self::Redis | Self::Postgres)
+    }
+
+    /// Where its program is, if it is there.
+    pub fn find(self) -> Option<PathBuf> {
+        match self {
+            Self::Redis => on_path("redis-server").or_else(|| on_path("valkey-server")),
+            Self::Postgres => postgres_programs().map(|folder| folder.join("postgres")),
+            Self::Etcd => on_path("etcd"),
+            Self::ZooKeeper => on_path("zkServer.sh").or_else(|| file(DEBIAN_ZOOKEEPER.into())),
+            Self::DynamoDb => on_path("java").and_then(|_| dynamodb_local()),
+        }
+    }
+
+    /// Where its program is, or an error that names the package.
+    pub fn required(self) -> Result<PathBuf, Missing> {
+        self.find().ok_or(Missing {
+            program: self.program(),
+            package: self.package(),
+        })
+    }
+}
+
+/// A program of this name on PATH.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).find_map(|folder| file(folder.join(program)))
+}
+
+/// The folder that has `postgres` beside `initdb`: the one on PATH, else Debian's newest.
+fn postgres_programs() -> Option<PathBuf> {
+    let on_path = on_path("postgres").and_then(|postgres| postgres.canonicalize().ok());
+    let on_path = on_path.and_then(|postgres| postgres.parent().map(Path::to_owned));
+    on_path
+        .filter(|folder| has_postgres(folder))
+        .or_else(newest_debian_postgres)
+}
+
+fn newest_debian_postgres() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(DEBIAN_POSTGRES).ok()?.flatten();
+    let versions = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let programs = |version: u32| {
+        Path::new(DEBIAN_POSTGRES)
+            .join(version.to_string())
+            .join("bin")
+    };
+    versions
+        .filter(|version| has_postgres(&programs(*version)))
+        .max()
+        .map(programs)
+}
+
+fn has_postgres(folder: &Path) -> bool {
+    folder.join("postgres").is_file() && folder.join("initdb").is_file()
+}
+
+fn dynamodb_local() -> Option<PathBuf> {
+    let jar = Path::new("amplify-dynamodb-simulator/emulator/DynamoDBLocal.jar");
+    NPM_FOLDERS
+        .iter()
+        .find_map(|folder| file(Path::new(folder).join(jar)))
+}
+
+fn file(path: PathBuf) -> Option<PathBuf> {
+    path.is_file().then_some(path)
+}
