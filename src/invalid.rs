@@ -13,6 +13,9 @@ pub struct InvalidField {
 impl InvalidField {
     /// Names a field and what is wrong with it.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
     }
 }

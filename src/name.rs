@@ -104,11 +104,22 @@ mod tests {
 
     #[test]
     fn names_of_any_script_are_names() {
-        for name in ["Ana", "张伟", "👩‍👩‍👧", "e\u{301}", "<b>Ben</b>", "a\u{202e}b", " x "] {
+        for name in [
+            "Ana",
+            "张伟",
+            "👩‍👩‍👧",
+            "e\u{301}",
+            "<b>Ben</b>",
+            "a\u{202e}b",
+            " x ",
+        ] {
             assert_eq!(name.parse::<Name>().unwrap().as_str(), name);
         }
         assert!("x".repeat(64).parse::<Name>().is_ok());
-        assert!("😀".repeat(64).parse::<Name>().is_ok(), "characters are counted, not bytes");
+        assert!(
+            "😀".repeat(64).parse::<Name>().is_ok(),
+            "characters are counted, not bytes"
+        );
     }
 
     #[test]

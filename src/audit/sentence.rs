@@ -17,13 +17,22 @@ pub(super) fn sentence(audit: &Audit) -> String {
     } else if difference.is_negative() {
         parts.push(format!("{} vanished", difference.abs()));
     } else if !audit.wallets.is_empty() {
-        parts.push(format!("{} with wrong balances", count(audit.wallets.len(), "wallet")));
+        parts.push(format!(
+            "{} with wrong balances",
+            count(audit.wallets.len(), "wallet")
+        ));
     }
     if !audit.negative_wallets.is_empty() {
-        parts.push(format!("{} below zero", count(audit.negative_wallets.len(), "wallet")));
+        parts.push(format!(
+            "{} below zero",
+            count(audit.negative_wallets.len(), "wallet")
+        ));
     }
     if !audit.token_disorder.is_empty() {
-        parts.push(format!("{} out of token order", count(audit.token_disorder.len(), "booking")));
+        parts.push(format!(
+            "{} out of token order",
+            count(audit.token_disorder.len(), "booking")
+        ));
     }
     if parts.is_empty() {
         let attempts = count(usize::try_from(audit.attempts).unwrap_or(0), "attempt");
@@ -33,5 +42,9 @@ pub(super) fn sentence(audit: &Audit) -> String {
 }
 
 fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
 }

@@ -6,16 +6,28 @@ use crate::database::{DatabaseError, Session, sql};
 use crate::wallet::Money;
 
 /// Audits a room.
-pub async fn audit(snapshot: &mut Session, room_id: i64, leases_left: Option<u64>) -> Result<Audit, DatabaseError> {
+pub async fn audit(
+    snapshot: &mut Session,
+    room_id: i64,
+    leases_left: Option<u64>,
+) -> Result<Audit, DatabaseError> {
     let wallets = wallets(snapshot, room_id).await?;
-    let sum = |of: fn(&Wallet) -> Money| wallets.iter().fold(Money::ZERO, |sum, wallet| sum + of(wallet));
+    let sum = |of: fn(&Wallet) -> Money| {
+        wallets
+            .iter()
+            .fold(Money::ZERO, |sum, wallet| sum + of(wallet))
+    };
     let (opened, now) = (sum(|wallet| wallet.opening), sum(|wallet| wallet.balance));
     let mut audit = Audit {
         clean: false,
         sentence: String::new(),
         attempts: attempts(snapshot, room_id).await?,
         seats_sold_twice: seats_sold_twice(snapshot, room_id).await?,
-        money: MoneySum { opened, now, difference: now - opened },
+        money: MoneySum {
+            opened,
+            now,
+            difference: now - opened,
+        },
         negative_wallets: wallets
             .iter()
             .filter(|wallet| wallet.balance.is_negative())
@@ -40,7 +52,10 @@ async fn attempts(snapshot: &mut Session, room_id: i64) -> Result<i64, DatabaseE
     snapshot.one(sql(text).bind(room_id)).await?.int("attempts")
 }
 
-async fn seats_sold_twice(snapshot: &mut Session, room_id: i64) -> Result<Vec<SoldTwice>, DatabaseError> {
+async fn seats_sold_twice(
+    snapshot: &mut Session,
+    room_id: i64,
+) -> Result<Vec<SoldTwice>, DatabaseError> {
     let text = "SELECT booking.seat, booking.buyer, booking.replica, booking.token
                 FROM booking
                 JOIN seat ON seat.room_id = booking.room_id AND seat.name = booking.seat
@@ -56,11 +71,17 @@ async fn seats_sold_twice(snapshot: &mut Session, room_id: i64) -> Result<Vec<So
     let mut seats: Vec<SoldTwice> = Vec::new();
     for row in snapshot.all(sql(text).bind(room_id)).await? {
         let seat = row.text("seat")?;
-        let sale =
-            Sale { buyer: row.text("buyer")?, replica: row.text("replica")?, token: row.maybe_int("token")? };
+        let sale = Sale {
+            buyer: row.text("buyer")?,
+            replica: row.text("replica")?,
+            token: row.maybe_int("token")?,
+        };
         match seats.last_mut() {
             Some(last) if last.seat == seat => last.bookings.push(sale),
-            _ => seats.push(SoldTwice { seat, bookings: vec![sale] }),
+            _ => seats.push(SoldTwice {
+                seat,
+                bookings: vec![sale],
+            }),
         }
     }
     Ok(seats)
@@ -75,7 +96,11 @@ struct Wallet {
 
 impl Wallet {
     fn off(self) -> Option<WalletOff> {
-        let off = WalletOff { wallet: self.name, balance: self.balance, expected: self.expected };
+        let off = WalletOff {
+            wallet: self.name,
+            balance: self.balance,
+            expected: self.expected,
+        };
         (off.balance != off.expected).then_some(off)
     }
 }
@@ -111,7 +136,10 @@ async fn wallets(snapshot: &mut Session, room_id: i64) -> Result<Vec<Wallet>, Da
         .collect()
 }
 
-async fn token_disorder(snapshot: &mut Session, room_id: i64) -> Result<Vec<Disorder>, DatabaseError> {
+async fn token_disorder(
+    snapshot: &mut Session,
+    room_id: i64,
+) -> Result<Vec<Disorder>, DatabaseError> {
     let text = "WITH ordered AS (
                     SELECT seat, buyer, seq, epoch, token,
                            LAG(epoch) OVER (PARTITION BY seat ORDER BY seq) AS after_epoch,

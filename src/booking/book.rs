@@ -55,11 +55,18 @@ async fn walk(attempt: &Attempt, order: &Order) -> Result<Booking, BookingError>
     let mut section = Section::enter(attempt, vec![Seat::row(order.seat.as_str())]).await?;
 
     let rows = section.read().await?;
-    let row = rows.first().ok_or_else(|| SectionError::Internal("no seat was read".to_owned()))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| SectionError::Internal("no seat was read".to_owned()))?;
     let seat = Seat::from_row(order.seat.as_str(), row)?;
     section.think().await;
     if let Err(taken) = seat.must_be_free() {
-        attempt.tell(StepKind::Rejected, Some(seat.id.to_string()), None, taken.to_string());
+        attempt.tell(
+            StepKind::Rejected,
+            Some(seat.id.to_string()),
+            None,
+            taken.to_string(),
+        );
         return Err(taken);
     }
 

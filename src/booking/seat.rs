@@ -19,20 +19,33 @@ const FREE: &str = "free";
 impl Seat {
     /// The row of a seat.
     pub fn row(name: &str) -> RowId {
-        RowId { table: Table::Seat, name: name.to_owned() }
+        RowId {
+            table: Table::Seat,
+            name: name.to_owned(),
+        }
     }
 
     pub(super) fn from_row(name: &str, row: &Row) -> Result<Self, DatabaseError> {
         let state = row.text("state")?;
         let buyer = row.maybe_text("buyer")?;
-        Ok(Self { id: Self::row(name), buyer: if state == FREE { None } else { Some(buyer.unwrap_or(state)) } })
+        Ok(Self {
+            id: Self::row(name),
+            buyer: if state == FREE {
+                None
+            } else {
+                Some(buyer.unwrap_or(state))
+            },
+        })
     }
 
     /// The rule: only a free seat is sold.
     pub(super) fn must_be_free(&self) -> Result<(), BookingError> {
         match &self.buyer {
             None => Ok(()),
-            Some(buyer) => Err(BookingError::SeatTaken { seat: self.id.name.clone(), buyer: buyer.clone() }),
+            Some(buyer) => Err(BookingError::SeatTaken {
+                seat: self.id.name.clone(),
+                buyer: buyer.clone(),
+            }),
         }
     }
 }

@@ -30,7 +30,10 @@ pub(super) async fn sell(
         seat: order.seat.to_string(),
         buyer: order.buyer.to_string(),
         replica: attempt.replica().to_owned(),
-        lock: room.switches.locking.then(|| room.switches.lock.to_string()),
+        lock: room
+            .switches
+            .locking
+            .then(|| room.switches.lock.to_string()),
         epoch: room.epoch,
         token: condition.stamp.token,
     };

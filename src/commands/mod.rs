@@ -9,7 +9,7 @@ pub mod doctor;
 
 pub mod guard;
 
-mod prepare;
+pub mod prepare;
 
 pub mod serve;
 

@@ -1,6 +1,89 @@
 //! What must be true of the database before the first replica of a run starts.
 
-/// Prepares the database and returns what people should be told, a line each.
-pub async fn prepare(_database_url: &str, _redis_url: Option<&str>) -> anyhow::Result<Vec<String>> {
-    Ok(Vec::new())
+use anyhow::Context;
+
+use crate::app::REQUEST_LIMIT;
+use crate::database::{CommitError, Database, DatabaseError};
+use crate::lock::LockName;
+use crate::peers;
+use crate::room::{self, Layout, RoomName, Switches};
+
+/// Brings the database up to date, makes the room `main`, raises the epoch of every room (the private lock servers
+/// of a run begin their counters anew) and forgets the replicas of earlier runs. Tells what people should know.
+pub async fn prepare(database_url: &str, redis_url: Option<&str>) -> anyhow::Result<Vec<String>> {
+    Database::migrate(database_url).await?;
+    let database = Database::open(database_url)?;
+    let lock = if redis_url.is_some() {
+        LockName::Redis
+    } else {
+        LockName::Table
+    };
+    make_main(&database, lock).await?;
+    let told = settle_main(&database, redis_url.is_some()).await?;
+    raise_epochs(&database).await?;
+    peers::forget_all(&database).await?;
+    database.close(REQUEST_LIMIT).await;
+    Ok(told)
+}
+
+/// Makes the room `main` if it is not there.
+pub async fn make_main(database: &Database, lock: LockName) -> anyhow::Result<()> {
+    let main = RoomName::main();
+    let mut session = database.read(REQUEST_LIMIT).await?;
+    if room::store::load(&mut session, &main, &[]).await?.is_some() {
+        return Ok(());
+    }
+    let mut transaction = database.begin(REQUEST_LIMIT).await?;
+    // Another replica may have been quicker: what it made stays.
+    if room::store::load(&mut transaction, &main, &[])
+        .await?
+        .is_none()
+    {
+        let (layout, switches) = (Layout::default(), Switches::of_main(lock));
+        room::store::put(&mut transaction, &main, &layout, &switches).await?;
+    }
+    transaction
+        .commit()
+        .await
+        .map_err(not_committed)
+        .context("cannot make the room main")
+}
+
+/// Moves `main` to a lock system that is there, if its own is not this time.
+async fn settle_main(database: &Database, has_redis: bool) -> anyhow::Result<Vec<String>> {
+    let is_there = |lock: LockName| match lock {
+        LockName::Redis => has_redis,
+        LockName::Mutex | LockName::Table | LockName::Row => true,
+        _ => false,
+    };
+    let mut told = Vec::new();
+    let mut transaction = database.begin(REQUEST_LIMIT).await?;
+    let change = |before: &Switches| {
+        if is_there(before.lock) {
+            return before.clone();
+        }
+        told.push(format!(
+            "the room main used {}, which is not there this time: it now uses table",
+            before.lock
+        ));
+        Switches {
+            lock: LockName::Table,
+            ..before.clone()
+        }
+    };
+    room::store::change_switches(&mut transaction, &RoomName::main(), change).await?;
+    transaction.commit().await.map_err(not_committed)?;
+    Ok(told)
+}
+
+async fn raise_epochs(database: &Database) -> anyhow::Result<()> {
+    let mut transaction = database.begin(REQUEST_LIMIT).await?;
+    room::store::raise_all_epochs(&mut transaction).await?;
+    Ok(transaction.commit().await.map_err(not_committed)?)
+}
+
+fn not_committed(error: CommitError) -> DatabaseError {
+    match error {
+        CommitError::Refused(error) | CommitError::Unknown(error) => error,
+    }
 }

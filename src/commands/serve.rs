@@ -1,9 +1,39 @@
-//! `doublebook serve`: one replica.
+//! `doublebook serve`: one replica, from its start to its stop.
+//!
+//! Promises: a setting that cannot be used is told in one line before anything is opened; on SIGTERM nobody waits for
+//! a lock any longer, holders have [`HOLDERS_GRACE`], and the process ends with code 0 within five seconds.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context;
+use axum::http::Uri;
 use clap::Args;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::Instrument;
+
+use super::{UsageError, address, prepare};
+use crate::app::{App, Attempts, HOLDERS_GRACE, Me, Shutdown};
+use crate::database::Database;
+use crate::http;
+use crate::journal::Journal;
+use crate::name::Name;
+use crate::peers::{self, Peers};
+use crate::race::Running;
+use crate::section::{Gates, LeasesLeft, Locks};
+
+/// How long a start waits for its database, said aloud while it waits.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// What is left, after the holders' grace, for answers and releases.
+const LAST_MOMENTS: Duration = Duration::from_millis(1200);
+
+/// How long each of the last courtesies may take: releases, signing off, closing.
+const COURTESY: Duration = Duration::from_millis(300);
 
 /// Runs one replica.
 #[derive(Debug, Args)]
@@ -52,9 +82,179 @@ pub struct ServeArgs {
 }
 
 /// Runs one replica until it is told to stop.
+///
+/// # Errors
+/// [`UsageError`] for a setting that cannot be used; whatever keeps it from starting.
 pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
-    anyhow::bail!(
-        "replica {} cannot run yet: this version has none",
-        args.name
-    )
+    let span = tracing::info_span!("replica", name = args.name);
+    serve(args).instrument(span).await
+}
+
+async fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    let _: Name = args
+        .name
+        .parse()
+        .map_err(|error| UsageError::new(format!("--name {error}")))?;
+    let database_url = database_url(&args)?;
+    if let Some(url) = &args.redis_url {
+        address::check_redis("--redis-url (REDIS_URL)", url)?;
+    }
+    let listener = listen(args.listen).await?;
+    let me = Me {
+        name: args.name.clone(),
+        url: advertised(&args, &listener)?,
+        pid: std::process::id(),
+    };
+
+    let database = Database::open(&database_url)?;
+    let locks = Locks::new(&database, args.redis_url.as_deref())?;
+    prepare_database(&database_url, &database, &locks, &me).await?;
+
+    let app = Arc::new(App {
+        me,
+        locks,
+        database,
+        journal: Journal::default(),
+        gates: Gates::default(),
+        leases_left: LeasesLeft::default(),
+        peers: Peers::new()?,
+        races: Running::default(),
+        failpoints: !args.no_failpoints,
+        allowed_hosts: args.allow_host,
+        attempts: Attempts::default(),
+        shutdown: Shutdown::default(),
+        runtime: tokio::runtime::Handle::current(),
+    });
+    tracing::info!(
+        url = app.me.url,
+        "replica {} answers at {}",
+        app.me.name,
+        app.me.url
+    );
+    answer_until_stopped(listener, app).await
+}
+
+fn database_url(args: &ServeArgs) -> anyhow::Result<String> {
+    if let Some(url) = &args.database {
+        address::check_database("--database (DATABASE_URL)", url)?;
+        return Ok(url.clone());
+    }
+    std::fs::create_dir_all(&args.data_dir).map_err(|error| {
+        UsageError::new(format!("--data-dir {}: {error}", args.data_dir.display()))
+    })?;
+    Ok(format!(
+        "sqlite:{}",
+        args.data_dir.join("doublebook.db").display()
+    ))
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listening = TcpListener::bind(address).await;
+    Ok(listening.map_err(|error| UsageError::new(format!("--listen {address}: {error}")))?)
+}
+
+/// Where the other replicas, and their races, reach this one.
+fn advertised(args: &ServeArgs, listener: &TcpListener) -> anyhow::Result<String> {
+    let Some(url) = &args.advertise else {
+        let address = listener.local_addr()?;
+        if address.ip().is_unspecified() {
+            tracing::warn!(
+                "listening on {address} without --advertise: replicas on other hosts will not find this one"
+            );
+            return Ok(format!("http://127.0.0.1:{}", address.port()));
+        }
+        return Ok(format!("http://{address}"));
+    };
+    let uri: Option<Uri> = url.parse().ok();
+    match uri.filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some()) {
+        Some(_) => Ok(url.trim_end_matches('/').to_owned()),
+        None => Err(UsageError::new(
+            "--advertise (DOUBLEBOOK_ADVERTISE) must be like http://host:port",
+        )
+        .into()),
+    }
+}
+
+/// Waits for the database, saying so, brings its tables up to date, and enters this replica.
+async fn prepare_database(
+    url: &str,
+    database: &Database,
+    locks: &Locks,
+    me: &Me,
+) -> anyhow::Result<()> {
+    let ready = async {
+        loop {
+            let tried = async {
+                Database::migrate(url).await?;
+                prepare::make_main(database, locks.default_lock()).await?;
+                peers::register(database, me)
+                    .await
+                    .context("cannot enter this replica")
+            };
+            match tried.await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!("waiting for the database: {error:#}"),
+            }
+            tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        }
+    };
+    tokio::time::timeout(DATABASE_PATIENCE, ready)
+        .await
+        .with_context(|| {
+            format!(
+                "the database was not ready within {} s",
+                DATABASE_PATIENCE.as_secs()
+            )
+        })
+}
+
+async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::Result<()> {
+    let stopped = {
+        let app = Arc::clone(&app);
+        let (mut term, mut interrupt) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
+        async move {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!(attempts = app.attempts.under_way(), "stopping");
+            app.shutdown.begin();
+            tokio::spawn(insist(Arc::clone(&app), term, interrupt).in_current_span());
+        }
+    };
+    let answering =
+        axum::serve(listener, http::router(Arc::clone(&app))).with_graceful_shutdown(stopped);
+    let last_moment = async {
+        app.shutdown.hard().await;
+        tokio::time::sleep(LAST_MOMENTS).await;
+    };
+    tokio::select! {
+        ended = answering => ended?,
+        () = last_moment => tracing::warn!("some connections were still open"),
+    }
+    app.locks.settle(COURTESY).await;
+    let signing_off = tokio::time::timeout(COURTESY, peers::sign_off(&app.database, &app.me));
+    // Whoever cannot sign off is found to be gone by its silence.
+    let _ = signing_off.await;
+    app.database.close(COURTESY).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Ends the holders' grace: when nobody is left, after its time, or at once when asked to stop a second time.
+async fn insist(
+    app: Arc<App>,
+    mut term: tokio::signal::unix::Signal,
+    mut interrupt: tokio::signal::unix::Signal,
+) {
+    tokio::select! {
+        () = app.attempts.ended() => {}
+        () = tokio::time::sleep(HOLDERS_GRACE) => {}
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    app.shutdown.insist();
 }

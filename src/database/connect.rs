@@ -6,14 +6,14 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use sqlx::Executor;
+use sqlx::ConnectOptions;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use super::DatabaseError;
 use super::pool::AnyPool;
 use super::session::{Session, Transaction};
-use super::DatabaseError;
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -84,7 +84,10 @@ fn postgres_options(options: PgConnectOptions) -> PgConnectOptions {
     options
         .application_name("doublebook")
         // A dead host must not pin its rows: its session ends soon after the longest pause could have.
-        .options([("statement_timeout", limit.as_str()), ("idle_in_transaction_session_timeout", "150s")])
+        .options([
+            ("statement_timeout", limit.as_str()),
+            ("idle_in_transaction_session_timeout", "150s"),
+        ])
 }
 
 fn sqlite_options(options: SqliteConnectOptions) -> SqliteConnectOptions {
@@ -130,11 +133,26 @@ impl Database {
     pub async fn migrate(url: &str) -> anyhow::Result<()> {
         match Address::from_str(url)? {
             // sqlx takes an advisory lock for PostgreSQL, and none for SQLite.
-            Address::Postgres(options) => POSTGRES.run_to(*options).await,
+            Address::Postgres(options) => {
+                let mut connection = options
+                    .connect()
+                    .await
+                    .context("cannot connect to the database")?;
+                POSTGRES
+                    .run(&mut connection)
+                    .await
+                    .context("cannot migrate the database")
+            }
             Address::Sqlite(options) => {
-                let file = options.get_filename().to_owned();
-                let _alone = alone_with(file.with_extension("migrating")).await?;
-                SQLITE.run_to(*options).await
+                let _alone = alone_with(options.get_filename().with_extension("migrating")).await?;
+                let mut connection = options
+                    .connect()
+                    .await
+                    .context("cannot open the database file")?;
+                SQLITE
+                    .run(&mut connection)
+                    .await
+                    .context("cannot migrate the database file")
             }
         }
     }
@@ -154,7 +172,10 @@ impl Database {
         let session = session(&self.reads, limit).await?;
         let begin = match self.dialect {
             Dialect::Postgres => {
-                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", statement_timeout(session.left()))
+                format!(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}",
+                    statement_timeout(session.left())
+                )
             }
             // In WAL mode a deferred transaction keeps the state that its first read saw.
             Dialect::Sqlite => "BEGIN DEFERRED".to_owned(),
@@ -191,7 +212,11 @@ impl Database {
     }
 
     /// Sets how long the following statements of a transaction may take.
-    pub async fn give(&self, transaction: &mut Transaction, limit: Duration) -> Result<(), DatabaseError> {
+    pub async fn give(
+        &self,
+        transaction: &mut Transaction,
+        limit: Duration,
+    ) -> Result<(), DatabaseError> {
         transaction.wait_until(Instant::now() + limit);
         match self.dialect {
             Dialect::Postgres => transaction.batch(statement_timeout(limit)).await,
@@ -202,20 +227,30 @@ impl Database {
     fn writing(&self, limit: Duration) -> String {
         match self.dialect {
             Dialect::Postgres => {
-                format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", statement_timeout(limit))
+                format!(
+                    "BEGIN ISOLATION LEVEL READ COMMITTED; {}",
+                    statement_timeout(limit)
+                )
             }
-            Dialect::Sqlite => format!("PRAGMA busy_timeout = {}; BEGIN IMMEDIATE", limit.as_millis()),
+            Dialect::Sqlite => format!(
+                "PRAGMA busy_timeout = {}; BEGIN IMMEDIATE",
+                limit.as_millis()
+            ),
         }
     }
 
     /// The pool of the lock table.
-    pub fn leases(&self) -> crate::lock::TablePool {
+    pub fn leases(&self) -> crate::lock::systems::TablePool {
         self.leases.clone().into_table_pool()
     }
 
     /// Closes all connections, waiting at most `limit` for those in use.
     pub async fn close(&self, limit: Duration) {
-        tokio::join!(self.reads.close(limit), self.writes.close(limit), self.rows.close(limit));
+        tokio::join!(
+            self.reads.close(limit),
+            self.writes.close(limit),
+            self.rows.close(limit)
+        );
     }
 }
 
@@ -236,30 +271,11 @@ async fn alone_with(path: PathBuf) -> anyhow::Result<File> {
     let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
     tokio::time::timeout(MIGRATION_PATIENCE, waiting)
         .await
-        .with_context(|| format!("another process has held {name} for {} s", MIGRATION_PATIENCE.as_secs()))??
+        .with_context(|| {
+            format!(
+                "another process has held {name} for {} s",
+                MIGRATION_PATIENCE.as_secs()
+            )
+        })??
         .with_context(|| format!("cannot lock {name}"))
-}
-
-/// Runs migrations over one connection of their own.
-trait RunTo<Options> {
-    async fn run_to(&self, options: Options) -> anyhow::Result<()>;
-}
-
-impl RunTo<PgConnectOptions> for Migrator {
-    async fn run_to(&self, options: PgConnectOptions) -> anyhow::Result<()> {
-        use sqlx::ConnectOptions;
-        let mut connection = options.connect().await.context("cannot connect to the database")?;
-        self.run(&mut connection).await.context("cannot migrate the database")
-    }
-}
-
-impl RunTo<SqliteConnectOptions> for Migrator {
-    async fn run_to(&self, options: SqliteConnectOptions) -> anyhow::Result<()> {
-        use sqlx::ConnectOptions;
-        let mut connection = options.connect().await.context("cannot open the database file")?;
-        self.run(&mut connection).await.context("cannot migrate the database")?;
-        // Leaves the log small for the replicas that come next.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.context("cannot write the database file")?;
-        Ok(())
-    }
 }

@@ -47,7 +47,10 @@ fn by_sqlstate(code: &str, text: String) -> DatabaseError {
         // read_only_sql_transaction: a standby
         "25006" => DatabaseError::Unavailable(text),
         // connection exceptions, insufficient resources, operator intervention, system errors
-        _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {
+        _ if ["08", "53", "57", "58"]
+            .iter()
+            .any(|class| code.starts_with(class)) =>
+        {
             DatabaseError::Unavailable(text)
         }
         _ => DatabaseError::Broken(text),
@@ -56,7 +59,9 @@ fn by_sqlstate(code: &str, text: String) -> DatabaseError {
 
 /// See <https://www.sqlite.org/rescode.html>; the low byte is the primary code.
 fn by_sqlite_code(code: Option<&str>, text: String) -> DatabaseError {
-    let primary = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+    let primary = code
+        .and_then(|code| code.parse::<u32>().ok())
+        .map(|code| code & 0xff);
     match primary {
         // BUSY, LOCKED
         Some(5 | 6) => DatabaseError::Busy(text),
@@ -82,7 +87,13 @@ mod tests {
     #[test]
     fn extended_codes_of_sqlite_keep_their_primary_kind() {
         // SQLITE_BUSY_SNAPSHOT is 5 | (2 << 8).
-        assert!(matches!(by_sqlite_code(Some("517"), String::new()), DatabaseError::Busy(_)));
-        assert!(matches!(by_sqlite_code(Some("1"), String::new()), DatabaseError::Broken(_)));
+        assert!(matches!(
+            by_sqlite_code(Some("517"), String::new()),
+            DatabaseError::Busy(_)
+        ));
+        assert!(matches!(
+            by_sqlite_code(Some("1"), String::new()),
+            DatabaseError::Broken(_)
+        ));
     }
 }

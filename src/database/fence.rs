@@ -122,11 +122,17 @@ pub enum WriteError {
 }
 
 /// Reads rows as they are, in the given order. A row that is gone is told as such.
-pub async fn read(session: &mut Session, room_id: i64, rows: &[RowId]) -> Result<Vec<Row>, WriteError> {
+pub async fn read(
+    session: &mut Session,
+    room_id: i64,
+    rows: &[RowId],
+) -> Result<Vec<Row>, WriteError> {
     let mut found = Vec::with_capacity(rows.len());
     for row in rows {
         let text = select(row.table, "");
-        let answer = session.first(sql(text).bind(room_id).bind(row.name.as_str())).await?;
+        let answer = session
+            .first(sql(text).bind(room_id).bind(row.name.as_str()))
+            .await?;
         found.push(answer.ok_or_else(|| gone(row))?);
     }
     Ok(found)
@@ -146,7 +152,9 @@ pub async fn lock(
         (super::Dialect::Postgres, true) => "\nFOR UPDATE NOWAIT",
     };
     let text = select(row.table, suffix);
-    let answer = transaction.first(sql(text).bind(room_id).bind(row.name.as_str())).await?;
+    let answer = transaction
+        .first(sql(text).bind(room_id).bind(row.name.as_str()))
+        .await?;
     answer.ok_or_else(|| gone(row))
 }
 
@@ -190,11 +198,17 @@ pub async fn claim(
         table = row.table.name(),
         columns = row.table.columns(),
     );
-    let claimed = transaction.first(stamped(text, room_id, row, stamp)).await?;
+    let claimed = transaction
+        .first(stamped(text, room_id, row, stamp))
+        .await?;
     if let Some(claimed) = claimed {
         return Ok(claimed);
     }
-    let condition = Condition { stamp, ask: Ask::Older, version: None };
+    let condition = Condition {
+        stamp,
+        ask: Ask::Older,
+        version: None,
+    };
     Err(why(transaction, room_id, row, &condition).await?)
 }
 
@@ -220,7 +234,8 @@ pub async fn write(
         stamp = stamp_condition(condition.ask),
         version = version_condition(condition.version),
     );
-    let mut update = stamped(text, room_id, row, condition.stamp).bind(condition.version.unwrap_or(0));
+    let mut update =
+        stamped(text, room_id, row, condition.stamp).bind(condition.version.unwrap_or(0));
     update.values.extend(values);
     match transaction.first(update).await? {
         Some(written) => Ok(written.int("version")?),
@@ -229,7 +244,11 @@ pub async fn write(
 }
 
 fn stamped(text: String, room_id: i64, row: &RowId, stamp: Stamp) -> Sql {
-    sql(text).bind(room_id).bind(row.name.as_str()).bind(stamp.epoch).bind(stamp.number())
+    sql(text)
+        .bind(room_id)
+        .bind(row.name.as_str())
+        .bind(stamp.epoch)
+        .bind(stamp.number())
 }
 
 fn stamp_condition(ask: Ask) -> &'static str {
@@ -257,7 +276,13 @@ async fn why(
     row: &RowId,
     condition: &Condition,
 ) -> Result<WriteError, DatabaseError> {
-    let found = transaction.first(sql(select(row.table, "")).bind(room_id).bind(row.name.as_str())).await?;
+    let found = transaction
+        .first(
+            sql(select(row.table, ""))
+                .bind(room_id)
+                .bind(row.name.as_str()),
+        )
+        .await?;
     let Some(found) = found else {
         return Ok(gone(row));
     };
@@ -269,7 +294,10 @@ async fn why(
     } else {
         Refusal::RowChanged
     };
-    Ok(WriteError::Refused { row: row.clone(), refusal })
+    Ok(WriteError::Refused {
+        row: row.clone(),
+        refusal,
+    })
 }
 
 fn fails_stamp(condition: &Condition, epoch: i64, token: i64) -> bool {
@@ -282,5 +310,8 @@ fn fails_stamp(condition: &Condition, epoch: i64, token: i64) -> bool {
 }
 
 fn gone(row: &RowId) -> WriteError {
-    WriteError::Refused { row: row.clone(), refusal: Refusal::Gone }
+    WriteError::Refused {
+        row: row.clone(),
+        refusal: Refusal::Gone,
+    }
 }

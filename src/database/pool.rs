@@ -58,15 +58,22 @@ pub(super) enum Link {
 
 impl AnyPool {
     pub(super) fn postgres(options: PgConnectOptions, connections: u32) -> Self {
-        Self::new(Kind::Postgres(options_of(connections).connect_lazy_with(options)))
+        Self::new(Kind::Postgres(
+            options_of(connections).connect_lazy_with(options),
+        ))
     }
 
     pub(super) fn sqlite(options: SqliteConnectOptions, connections: u32) -> Self {
-        Self::new(Kind::Sqlite(options_of(connections).connect_lazy_with(options)))
+        Self::new(Kind::Sqlite(
+            options_of(connections).connect_lazy_with(options),
+        ))
     }
 
     fn new(kind: Kind) -> Self {
-        Self { kind, probe: Arc::default() }
+        Self {
+            kind,
+            probe: Arc::default(),
+        }
     }
 
     /// A connection within `limit`.
@@ -113,7 +120,10 @@ impl AnyPool {
             Kind::Postgres(pool) => probe(pool).await,
             Kind::Sqlite(pool) => probe(pool).await,
         };
-        *last = Some(Found { at: Instant::now(), trouble: trouble.clone() });
+        *last = Some(Found {
+            at: Instant::now(),
+            trouble: trouble.clone(),
+        });
         trouble
     }
 
@@ -130,10 +140,10 @@ impl AnyPool {
     }
 
     /// The pool itself, for the lock table, which brings statements of its own.
-    pub(super) fn into_table_pool(self) -> crate::lock::TablePool {
+    pub(super) fn into_table_pool(self) -> crate::lock::systems::TablePool {
         match self.kind {
-            Kind::Postgres(pool) => crate::lock::TablePool::Postgres(pool),
-            Kind::Sqlite(pool) => crate::lock::TablePool::Sqlite(pool),
+            Kind::Postgres(pool) => crate::lock::systems::TablePool::Postgres(pool),
+            Kind::Sqlite(pool) => crate::lock::systems::TablePool::Sqlite(pool),
         }
     }
 }
@@ -144,7 +154,7 @@ fn options_of<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
         .acquire_timeout(LONGEST_WAIT)
         .idle_timeout(IDLE_LIMIT)
         .test_before_acquire(false)
-        .before_acquire(|connection, met| {
+        .before_acquire(|connection: &mut DB::Connection, met| {
             Box::pin(async move {
                 if met.idle_for > PING_AFTER_IDLE {
                     connection.ping().await?;

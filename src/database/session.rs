@@ -31,7 +31,11 @@ pub struct Session {
 
 impl Session {
     pub(super) fn new(link: Link, until: Instant) -> Self {
-        Self { link: Some(link), until, in_flight: false }
+        Self {
+            link: Some(link),
+            until,
+            in_flight: false,
+        }
     }
 
     /// Which database this is.
@@ -69,14 +73,21 @@ impl Session {
 
     /// Runs a statement that must bring a row.
     pub async fn one(&mut self, sql: Sql) -> Result<Row, DatabaseError> {
-        self.first(sql).await?.ok_or_else(|| DatabaseError::Broken("a statement brought no row".to_owned()))
+        self.first(sql)
+            .await?
+            .ok_or_else(|| DatabaseError::Broken("a statement brought no row".to_owned()))
     }
 
     /// Runs a statement and tells how many rows it changed.
     pub async fn execute(&mut self, sql: Sql) -> Result<u64, DatabaseError> {
         self.run(async |link| match link {
-            Link::Postgres(connection) => Ok(connection.execute(sql.for_postgres()).await?.rows_affected()),
-            Link::Sqlite(connection) => Ok(connection.execute(sql.for_sqlite()).await?.rows_affected()),
+            Link::Postgres(connection) => Ok(connection
+                .execute(sql.for_postgres())
+                .await?
+                .rows_affected()),
+            Link::Sqlite(connection) => {
+                Ok(connection.execute(sql.for_sqlite()).await?.rows_affected())
+            }
         })
         .await
     }
@@ -85,8 +96,16 @@ impl Session {
     pub(super) async fn batch(&mut self, text: String) -> Result<(), DatabaseError> {
         self.run(async |link| {
             match link {
-                Link::Postgres(connection) => drop(connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?),
-                Link::Sqlite(connection) => drop(connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?),
+                Link::Postgres(connection) => drop(
+                    connection
+                        .execute(sqlx::raw_sql(AssertSqlSafe(text)))
+                        .await?,
+                ),
+                Link::Sqlite(connection) => drop(
+                    connection
+                        .execute(sqlx::raw_sql(AssertSqlSafe(text)))
+                        .await?,
+                ),
             }
             Ok(())
         })
@@ -98,7 +117,9 @@ impl Session {
         statement: impl AsyncFnOnce(&mut Link) -> Result<T, sqlx::Error>,
     ) -> Result<T, DatabaseError> {
         let Some(link) = self.link.as_mut() else {
-            return Err(DatabaseError::Unavailable("the connection was closed".to_owned()));
+            return Err(DatabaseError::Unavailable(
+                "the connection was closed".to_owned(),
+            ));
         };
         self.in_flight = true;
         let limit = tokio::time::Instant::from_std(self.until + SERVER_GRACE);
@@ -141,7 +162,9 @@ pub struct Transaction {
 impl Transaction {
     /// Sends `begin` over a session; from here on a dropped future cannot leave a transaction behind.
     pub(super) async fn begin(session: Session, begin: String) -> Result<Self, DatabaseError> {
-        let mut transaction = Self { session: Some(session) };
+        let mut transaction = Self {
+            session: Some(session),
+        };
         transaction.batch(begin).await?;
         Ok(transaction)
     }
@@ -161,7 +184,9 @@ impl Transaction {
             Err(error) if session.link.is_none() => Err(CommitError::Unknown(error)),
             Err(error) => {
                 // SQLite keeps the transaction open when a commit finds the file busy.
-                let open = Self { session: Some(session) };
+                let open = Self {
+                    session: Some(session),
+                };
                 open.rollback().await;
                 Err(CommitError::Refused(error))
             }
@@ -204,16 +229,26 @@ pub enum CommitError {
 impl Deref for Transaction {
     type Target = Session;
 
-    #[expect(clippy::expect_used, reason = "the session is taken only by the two calls that consume the transaction")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the session is taken only by the two calls that consume the transaction"
+    )]
     fn deref(&self) -> &Session {
-        self.session.as_ref().expect("an open transaction has a session")
+        self.session
+            .as_ref()
+            .expect("an open transaction has a session")
     }
 }
 
 impl DerefMut for Transaction {
-    #[expect(clippy::expect_used, reason = "the session is taken only by the two calls that consume the transaction")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the session is taken only by the two calls that consume the transaction"
+    )]
     fn deref_mut(&mut self) -> &mut Session {
-        self.session.as_mut().expect("an open transaction has a session")
+        self.session
+            .as_mut()
+            .expect("an open transaction has a session")
     }
 }
 
@@ -228,4 +263,3 @@ impl Drop for Transaction {
         }
     }
 }
-

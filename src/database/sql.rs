@@ -79,7 +79,10 @@ pub struct Sql {
 
 /// Begins a statement. The text is ours, never a user's: users' words go into [`Sql::bind`].
 pub fn sql(text: impl Into<String>) -> Sql {
-    Sql { text: text.into(), values: Vec::new() }
+    Sql {
+        text: text.into(),
+        values: Vec::new(),
+    }
 }
 
 impl Sql {
@@ -91,22 +94,26 @@ impl Sql {
 
     pub(super) fn for_postgres(self) -> Query<'static, Postgres, sqlx::postgres::PgArguments> {
         let query = sqlx::query::<Postgres>(AssertSqlSafe(self.text));
-        self.values.into_iter().fold(query, |query, value| match value {
-            Value::Int(number) => query.bind(number),
-            Value::Text(text) => query.bind(text),
-            Value::Money(amount) => query.bind(amount),
-            Value::Uuid(uuid) => query.bind(uuid),
-        })
+        self.values
+            .into_iter()
+            .fold(query, |query, value| match value {
+                Value::Int(number) => query.bind(number),
+                Value::Text(text) => query.bind(text),
+                Value::Money(amount) => query.bind(amount),
+                Value::Uuid(uuid) => query.bind(uuid),
+            })
     }
 
     pub(super) fn for_sqlite(self) -> Query<'static, Sqlite, sqlx::sqlite::SqliteArguments> {
         let query = sqlx::query::<Sqlite>(AssertSqlSafe(self.text));
-        self.values.into_iter().fold(query, |query, value| match value {
-            Value::Int(number) => query.bind(number),
-            Value::Text(text) => query.bind(text),
-            Value::Money(amount) => query.bind(cents(amount)),
-            Value::Uuid(uuid) => query.bind(uuid.hyphenated()),
-        })
+        self.values
+            .into_iter()
+            .fold(query, |query, value| match value {
+                Value::Int(number) => query.bind(number),
+                Value::Text(text) => query.bind(text),
+                Value::Money(amount) => query.bind(cents(amount)),
+                Value::Uuid(uuid) => query.bind(uuid.hyphenated()),
+            })
     }
 }
 

@@ -37,7 +37,9 @@ struct Kept {
 
 impl Default for Journal {
     fn default() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Self {
             started: Instant::now(),
             started_at_ms: since_1970.as_secs_f64() * 1000.0,
@@ -55,7 +57,11 @@ impl Journal {
     /// Begins the record of an attempt; the oldest is forgotten for it.
     pub fn begin(&self, record: Record) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.records.insert(record.attempt, record.clone()).is_none() {
+        if kept
+            .records
+            .insert(record.attempt, record.clone())
+            .is_none()
+        {
             kept.order.push_back(record.attempt);
         }
         while kept.order.len() > MOST_ATTEMPTS {

@@ -53,9 +53,18 @@ impl Default for Layout {
     fn default() -> Self {
         let wallets = ["alice", "bob", "carol", "dave"]
             .into_iter()
-            .filter_map(|name| Some(OpeningWallet { name: name.parse().ok()?, balance: "100.00".parse().ok()? }))
+            .filter_map(|name| {
+                Some(OpeningWallet {
+                    name: name.parse().ok()?,
+                    balance: "100.00".parse().ok()?,
+                })
+            })
             .collect();
-        Self { rows: 5, columns: 8, wallets }
+        Self {
+            rows: 5,
+            columns: 8,
+            wallets,
+        }
     }
 }
 
@@ -70,10 +79,16 @@ impl TryFrom<LayoutWish> for Layout {
             wallets: wish.wallets.map_or(Ok(standard.wallets), parse_wallets)?,
         };
         if !(1..=MOST_ROWS).contains(&layout.rows) {
-            return Err(InvalidField::new("rows", format!("must be 1 to {MOST_ROWS}")));
+            return Err(InvalidField::new(
+                "rows",
+                format!("must be 1 to {MOST_ROWS}"),
+            ));
         }
         if !(1..=MOST_COLUMNS).contains(&layout.columns) {
-            return Err(InvalidField::new("columns", format!("must be 1 to {MOST_COLUMNS}")));
+            return Err(InvalidField::new(
+                "columns",
+                format!("must be 1 to {MOST_COLUMNS}"),
+            ));
         }
         Ok(layout)
     }
@@ -81,21 +96,28 @@ impl TryFrom<LayoutWish> for Layout {
 
 fn parse_wallets(wishes: Vec<WalletWish>) -> Result<Vec<OpeningWallet>, InvalidField> {
     if wishes.len() > MOST_WALLETS {
-        return Err(InvalidField::new("wallets", format!("must be at most {MOST_WALLETS}")));
+        return Err(InvalidField::new(
+            "wallets",
+            format!("must be at most {MOST_WALLETS}"),
+        ));
     }
     let mut seen = HashSet::new();
     let mut wallets = Vec::with_capacity(wishes.len());
     for (index, wish) in wishes.into_iter().enumerate() {
-        let name: Name = wish
-            .name
-            .parse()
-            .map_err(|error: crate::name::NotAName| InvalidField::new(format!("wallets[{index}].name"), error.to_string()))?;
+        let name: Name = wish.name.parse().map_err(|error: crate::name::NotAName| {
+            InvalidField::new(format!("wallets[{index}].name"), error.to_string())
+        })?;
         let balance: Money = wish
             .balance
             .parse()
-            .map_err(|error: crate::wallet::NotMoney| InvalidField::new(format!("wallets[{index}].balance"), error.to_string()))?;
+            .map_err(|error: crate::wallet::NotMoney| {
+                InvalidField::new(format!("wallets[{index}].balance"), error.to_string())
+            })?;
         if !seen.insert(name.clone()) {
-            return Err(InvalidField::new(format!("wallets[{index}].name"), "is there twice"));
+            return Err(InvalidField::new(
+                format!("wallets[{index}].name"),
+                "is there twice",
+            ));
         }
         wallets.push(OpeningWallet { name, balance });
     }
@@ -104,7 +126,11 @@ fn parse_wallets(wishes: Vec<WalletWish>) -> Result<Vec<OpeningWallet>, InvalidF
 
 /// The label of a row, counted from 0: A … Z, AA, AB ….
 pub(super) fn row_label(row: u32) -> String {
-    let letter = |n: u32| char::from_digit(10 + n, 36).unwrap_or('?').to_ascii_uppercase();
+    let letter = |n: u32| {
+        char::from_digit(10 + n, 36)
+            .unwrap_or('?')
+            .to_ascii_uppercase()
+    };
     match row.checked_sub(LETTERS) {
         None => letter(row).to_string(),
         Some(beyond) => format!("{}{}", letter(beyond / LETTERS), letter(beyond % LETTERS)),
@@ -117,16 +143,26 @@ mod tests {
 
     #[test]
     fn rows_are_labelled_as_in_a_theatre() {
-        let labels: Vec<_> = [0, 25, 26, 27, 51, 52, 99].into_iter().map(row_label).collect();
+        let labels: Vec<_> = [0, 25, 26, 27, 51, 52, 99]
+            .into_iter()
+            .map(row_label)
+            .collect();
         assert_eq!(labels, ["A", "Z", "AA", "AB", "AZ", "BA", "CV"]);
     }
 
     #[test]
     fn a_layout_names_the_field_that_does_not_fit() {
-        let of = |json: &str| Layout::try_from(serde_json::from_str::<LayoutWish>(json).unwrap()).unwrap_err().to_string();
+        let of = |json: &str| {
+            Layout::try_from(serde_json::from_str::<LayoutWish>(json).unwrap())
+                .unwrap_err()
+                .to_string()
+        };
         assert!(of(r#"{"rows": 0}"#).starts_with("rows must be"));
         assert!(of(r#"{"columns": 1001}"#).starts_with("columns must be"));
-        assert!(of(r#"{"wallets": [{"name": "a", "balance": "-1"}]}"#).starts_with("wallets[0].balance must be"));
+        assert!(
+            of(r#"{"wallets": [{"name": "a", "balance": "-1"}]}"#)
+                .starts_with("wallets[0].balance must be")
+        );
         assert!(
             of(r#"{"wallets": [{"name": "a", "balance": "0.00"}, {"name": "a", "balance": "1"}]}"#)
                 .starts_with("wallets[1].name is there twice")
@@ -136,6 +172,9 @@ mod tests {
     #[test]
     fn everything_may_be_left_out() {
         let layout = Layout::try_from(LayoutWish::default()).unwrap();
-        assert_eq!((layout.rows, layout.columns, layout.wallets.len()), (5, 8, 4));
+        assert_eq!(
+            (layout.rows, layout.columns, layout.wallets.len()),
+            (5, 8, 4)
+        );
     }
 }

@@ -4,14 +4,16 @@
 //! could make an attempt under way unsafe raises the room's **epoch**, a number that never falls, also when a room
 //! is deleted and made again.
 
+mod change;
 mod layout;
 mod name;
 mod shown;
 pub mod store;
 mod switches;
 
+pub use change::{Change, Changed, change};
 pub use layout::{Layout, LayoutWish, OpeningWallet};
-pub use name::{MAIN, RoomName};
+pub use name::{MAIN, NotARoomName, RoomName};
 pub use shown::{ShownRoom, ShownSeat, ShownWallet};
 pub use switches::{Fencing, Order, Release, Switches, SwitchesPatch, Waiting};
 

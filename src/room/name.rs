@@ -37,8 +37,14 @@ impl FromStr for RoomName {
 
     fn from_str(text: &str) -> Result<Self, NotARoomName> {
         let fits = (1..=40).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if fits { Ok(Self(text.to_owned())) } else { Err(NotARoomName) }
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotARoomName)
+        }
     }
 }
 

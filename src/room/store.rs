@@ -35,11 +35,17 @@ pub async fn load(
          LEFT JOIN lock_server ON lock_server.lock_system = room.lock_system
          WHERE room.name = $1"
     );
-    let query = rows.iter().fold(sql(text).bind(name.as_str()), |query, row| query.bind(row.name.as_str()));
+    let query = rows
+        .iter()
+        .fold(sql(text).bind(name.as_str()), |query, row| {
+            query.bind(row.name.as_str())
+        });
     let Some(found) = session.first(query).await? else {
         return Ok(None);
     };
-    let there = (0..rows.len()).map(|index| found.bool(&format!("row_{index}"))).collect::<Result<_, _>>()?;
+    let there = (0..rows.len())
+        .map(|index| found.bool(&format!("row_{index}")))
+        .collect::<Result<_, _>>()?;
     Ok(Some((room(name, &found)?, there)))
 }
 
@@ -62,7 +68,11 @@ pub async fn epoch(session: &mut Session, room_id: i64) -> Result<Option<i64>, D
     let text = "SELECT epoch
                 FROM room
                 WHERE room_id = $1";
-    session.first(sql(text).bind(room_id)).await?.map(|row| row.int("epoch")).transpose()
+    session
+        .first(sql(text).bind(room_id))
+        .await?
+        .map(|row| row.int("epoch"))
+        .transpose()
 }
 
 /// All rooms by name.
@@ -70,7 +80,12 @@ pub async fn names(session: &mut Session) -> Result<Vec<String>, DatabaseError> 
     let text = "SELECT name
                 FROM room
                 ORDER BY name";
-    session.all(sql(text)).await?.iter().map(|row| row.text("name")).collect()
+    session
+        .all(sql(text))
+        .await?
+        .iter()
+        .map(|row| row.text("name"))
+        .collect()
 }
 
 /// Makes a room, or lays it out anew with everything in it gone and all switches at their defaults.
@@ -90,7 +105,11 @@ pub async fn put(
     let text = "UPDATE room
                 SET epoch = $2, seat_rows = $3, seat_columns = $4
                 WHERE room_id = $1";
-    let update = sql(text).bind(room_id).bind(epoch).bind(i64::from(layout.rows)).bind(i64::from(layout.columns));
+    let update = sql(text)
+        .bind(room_id)
+        .bind(epoch)
+        .bind(i64::from(layout.rows))
+        .bind(i64::from(layout.columns));
     transaction.execute(update).await?;
     store_switches(transaction, room_id, switches).await?;
     insert_seats(transaction, room_id, epoch, layout).await?;
@@ -98,11 +117,18 @@ pub async fn put(
     Ok(is_new)
 }
 
-async fn insert(transaction: &mut Transaction, name: &RoomName, switches: &Switches) -> Result<bool, DatabaseError> {
+async fn insert(
+    transaction: &mut Transaction,
+    name: &RoomName,
+    switches: &Switches,
+) -> Result<bool, DatabaseError> {
     let text = "INSERT INTO room (name, epoch, seat_rows, seat_columns, switches, lock_system)
                 VALUES ($1, 0, 0, 0, $2, $3)
                 ON CONFLICT (name) DO NOTHING";
-    let insert = sql(text).bind(name.as_str()).bind(to_json(switches)?).bind(switches.lock.as_str());
+    let insert = sql(text)
+        .bind(name.as_str())
+        .bind(to_json(switches)?)
+        .bind(switches.lock.as_str());
     Ok(transaction.execute(insert).await? == 1)
 }
 
@@ -180,11 +206,15 @@ pub async fn reset(transaction: &mut Transaction, name: &RoomName) -> Result<boo
     let seats = "UPDATE seat
                  SET state = 'free', buyer = NULL, version = version + 1, fence_epoch = $2, fence = 0
                  WHERE room_id = $1";
-    transaction.execute(sql(seats).bind(room_id).bind(epoch)).await?;
+    transaction
+        .execute(sql(seats).bind(room_id).bind(epoch))
+        .await?;
     let wallets = "UPDATE wallet
                    SET balance = opening, version = version + 1, fence_epoch = $2, fence = 0
                    WHERE room_id = $1";
-    transaction.execute(sql(wallets).bind(room_id).bind(epoch)).await?;
+    transaction
+        .execute(sql(wallets).bind(room_id).bind(epoch))
+        .await?;
     forget_attempts(transaction, room_id).await?;
     Ok(true)
 }
@@ -202,7 +232,11 @@ pub async fn delete(transaction: &mut Transaction, name: &RoomName) -> Result<bo
 }
 
 /// Raises the epoch if nobody has done so since: what heals a room whose lock server lost its counter.
-pub async fn raise_epoch_from(transaction: &mut Transaction, name: &RoomName, seen: i64) -> Result<(), DatabaseError> {
+pub async fn raise_epoch_from(
+    transaction: &mut Transaction,
+    name: &RoomName,
+    seen: i64,
+) -> Result<(), DatabaseError> {
     let Some((room_id, _)) = lock(transaction, name).await? else {
         return Ok(());
     };
@@ -242,15 +276,43 @@ pub async fn seats(session: &mut Session, room_id: i64) -> Result<Vec<ShownSeat>
         .collect()
 }
 
+/// The names of the first seats of a room, row by row.
+pub async fn first_seats(
+    session: &mut Session,
+    room_id: i64,
+    limit: usize,
+) -> Result<Vec<String>, DatabaseError> {
+    let text = "SELECT name
+                FROM seat
+                WHERE room_id = $1
+                ORDER BY row_number, column_number
+                LIMIT $2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    session
+        .all(sql(text).bind(room_id).bind(limit))
+        .await?
+        .iter()
+        .map(|row| row.text("name"))
+        .collect()
+}
+
 /// All wallets of a room, in the order in which they were made.
-pub async fn wallets(session: &mut Session, room_id: i64) -> Result<Vec<ShownWallet>, DatabaseError> {
+pub async fn wallets(
+    session: &mut Session,
+    room_id: i64,
+) -> Result<Vec<ShownWallet>, DatabaseError> {
     let text = "SELECT name, balance
                 FROM wallet
                 WHERE room_id = $1
                 ORDER BY position";
     let rows = session.all(sql(text).bind(room_id)).await?;
     rows.iter()
-        .map(|row| Ok(ShownWallet { wallet: row.text("name")?, balance: Money::from(row.money("balance")?) }))
+        .map(|row| {
+            Ok(ShownWallet {
+                wallet: row.text("name")?,
+                balance: Money::from(row.money("balance")?),
+            })
+        })
         .collect()
 }
 
@@ -264,23 +326,35 @@ pub async fn store_lock_server(
                 VALUES ($1, $2, $3)
                 ON CONFLICT (lock_system) DO UPDATE
                 SET server_id = excluded.server_id, address = excluded.address";
-    let upsert = sql(text).bind(lock.as_str()).bind(server.id.as_str()).bind(server.address.as_str());
+    let upsert = sql(text)
+        .bind(lock.as_str())
+        .bind(server.id.as_str())
+        .bind(server.address.as_str());
     transaction.execute(upsert).await.map(drop)
 }
 
 /// The lock server that the database knows.
-pub async fn lock_server(session: &mut Session, lock: LockName) -> Result<Option<LockServer>, DatabaseError> {
+pub async fn lock_server(
+    session: &mut Session,
+    lock: LockName,
+) -> Result<Option<LockServer>, DatabaseError> {
     let text = "SELECT server_id, address
                 FROM lock_server
                 WHERE lock_system = $1";
     let Some(row) = session.first(sql(text).bind(lock.as_str())).await? else {
         return Ok(None);
     };
-    Ok(Some(LockServer { id: row.text("server_id")?, address: row.text("address")? }))
+    Ok(Some(LockServer {
+        id: row.text("server_id")?,
+        address: row.text("address")?,
+    }))
 }
 
 /// Locks the room's row until the transaction ends; on SQLite the transaction holds the whole file already.
-async fn lock(transaction: &mut Transaction, name: &RoomName) -> Result<Option<(i64, Switches)>, DatabaseError> {
+async fn lock(
+    transaction: &mut Transaction,
+    name: &RoomName,
+) -> Result<Option<(i64, Switches)>, DatabaseError> {
     let for_update = match transaction.dialect() {
         Dialect::Postgres => "FOR UPDATE",
         Dialect::Sqlite => "",
@@ -294,7 +368,10 @@ async fn lock(transaction: &mut Transaction, name: &RoomName) -> Result<Option<(
     let Some(row) = transaction.first(sql(text).bind(name.as_str())).await? else {
         return Ok(None);
     };
-    Ok(Some((row.int("room_id")?, parse_switches(&row.text("switches")?)?)))
+    Ok(Some((
+        row.int("room_id")?,
+        parse_switches(&row.text("switches")?)?,
+    )))
 }
 
 async fn next_epoch(transaction: &mut Transaction) -> Result<i64, DatabaseError> {
@@ -310,7 +387,9 @@ async fn raise_epoch(transaction: &mut Transaction, room_id: i64) -> Result<i64,
     let text = "UPDATE room
                 SET epoch = $2
                 WHERE room_id = $1";
-    transaction.execute(sql(text).bind(room_id).bind(epoch)).await?;
+    transaction
+        .execute(sql(text).bind(room_id).bind(epoch))
+        .await?;
     Ok(epoch)
 }
 
@@ -322,7 +401,10 @@ async fn store_switches(
     let text = "UPDATE room
                 SET switches = $2, lock_system = $3
                 WHERE room_id = $1";
-    let update = sql(text).bind(room_id).bind(to_json(switches)?).bind(switches.lock.as_str());
+    let update = sql(text)
+        .bind(room_id)
+        .bind(to_json(switches)?)
+        .bind(switches.lock.as_str());
     transaction.execute(update).await.map(drop)
 }
 
@@ -360,7 +442,11 @@ async fn forget_attempts(transaction: &mut Transaction, room_id: i64) -> Result<
     Ok(())
 }
 
-async fn delete_from(transaction: &mut Transaction, table: &'static str, room_id: i64) -> Result<(), DatabaseError> {
+async fn delete_from(
+    transaction: &mut Transaction,
+    table: &'static str,
+    room_id: i64,
+) -> Result<(), DatabaseError> {
     let text = format!(
         "DELETE FROM {table}
          WHERE room_id = $1"
@@ -369,9 +455,11 @@ async fn delete_from(transaction: &mut Transaction, table: &'static str, room_id
 }
 
 fn parse_switches(json: &str) -> Result<Switches, DatabaseError> {
-    serde_json::from_str(json).map_err(|error| DatabaseError::Broken(format!("the switches of a room: {error}")))
+    serde_json::from_str(json)
+        .map_err(|error| DatabaseError::Broken(format!("the switches of a room: {error}")))
 }
 
 fn to_json(switches: &Switches) -> Result<String, DatabaseError> {
-    serde_json::to_string(switches).map_err(|error| DatabaseError::Broken(format!("the switches of a room: {error}")))
+    serde_json::to_string(switches)
+        .map_err(|error| DatabaseError::Broken(format!("the switches of a room: {error}")))
 }

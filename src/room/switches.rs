@@ -104,7 +104,10 @@ impl Switches {
 
     /// The switches that `main` is made with.
     pub fn of_main(lock: LockName) -> Self {
-        Self { think_ms: THINK_MS_IN_MAIN, ..Self::on(lock) }
+        Self {
+            think_ms: THINK_MS_IN_MAIN,
+            ..Self::on(lock)
+        }
     }
 
     /// How long a lease lasts unrenewed.
@@ -158,7 +161,9 @@ pub struct SwitchesPatch {
 }
 
 /// A field that is there must have a value: `null` is no wish.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
@@ -188,11 +193,16 @@ impl SwitchesPatch {
     }
 }
 
-fn in_range(field: &str, value: Option<u32>, range: RangeInclusive<u32>) -> Result<(), InvalidField> {
+fn in_range(
+    field: &str,
+    value: Option<u32>,
+    range: RangeInclusive<u32>,
+) -> Result<(), InvalidField> {
     match value {
-        Some(value) if !range.contains(&value) => {
-            Err(InvalidField::new(field, format!("must be {} to {}", range.start(), range.end())))
-        }
+        Some(value) if !range.contains(&value) => Err(InvalidField::new(
+            field,
+            format!("must be {} to {}", range.start(), range.end()),
+        )),
         _ => Ok(()),
     }
 }
@@ -219,16 +229,34 @@ mod tests {
     #[test]
     fn a_patch_changes_what_it_names_and_nothing_else() {
         let before = Switches::on(LockName::Table);
-        let after = patch(r#"{"locking": false, "ttl_ms": 100}"#).unwrap().apply(&before);
-        assert_eq!(after, Switches { locking: false, ttl_ms: 100, ..before });
+        let after = patch(r#"{"locking": false, "ttl_ms": 100}"#)
+            .unwrap()
+            .apply(&before);
+        assert_eq!(
+            after,
+            Switches {
+                locking: false,
+                ttl_ms: 100,
+                ..before
+            }
+        );
     }
 
     #[test]
     fn what_is_unknown_null_or_out_of_range_is_refused() {
-        for json in [r#"{"loking": true}"#, r#"{"locking": null}"#, r#"{"ttl_ms": -1}"#, r#"{"ttl_ms": 1.5}"#] {
+        for json in [
+            r#"{"loking": true}"#,
+            r#"{"locking": null}"#,
+            r#"{"ttl_ms": -1}"#,
+            r#"{"ttl_ms": 1.5}"#,
+        ] {
             assert!(patch(json).is_err(), "{json}");
         }
-        for json in [r#"{"ttl_ms": 99}"#, r#"{"wait_ms": 60001}"#, r#"{"think_ms": 10001}"#] {
+        for json in [
+            r#"{"ttl_ms": 99}"#,
+            r#"{"wait_ms": 60001}"#,
+            r#"{"think_ms": 10001}"#,
+        ] {
             assert!(patch(json).unwrap().check().is_err(), "{json}");
         }
     }

@@ -167,7 +167,9 @@ impl Attempt {
             return Err(SectionError::ShuttingDown.into());
         }
         let unknown = || SectionError::OutcomeUnknown("this replica is stopping".to_owned());
-        tokio::time::timeout(LAST_WAIT, walking).await.unwrap_or_else(|_| Err(unknown().into()))
+        tokio::time::timeout(LAST_WAIT, walking)
+            .await
+            .unwrap_or_else(|_| Err(unknown().into()))
     }
 
     /// Whether a walk that ended so begins anew; if not, what the attempt ends with.
@@ -186,11 +188,26 @@ impl Attempt {
     }
 
     /// Tells a step to the journal and to the log.
-    pub fn tell(&self, kind: StepKind, key: Option<String>, token: Option<i64>, detail: impl Into<String>) {
+    pub fn tell(
+        &self,
+        kind: StepKind,
+        key: Option<String>,
+        token: Option<i64>,
+        detail: impl Into<String>,
+    ) {
         let detail = detail.into();
         tracing::debug!(step = ?kind, key = key.as_deref(), token, who = self.who, "{detail}");
         let at_ms = self.app.journal.now_ms();
-        self.app.journal.tell(self.id, Step { at_ms, kind, key, token, detail });
+        self.app.journal.tell(
+            self.id,
+            Step {
+                at_ms,
+                kind,
+                key,
+                token,
+                detail,
+            },
+        );
     }
 
     /// Reaches a named point: waits there, once, if the attempt was asked to. `held` stops being renewed meanwhile,
@@ -223,7 +240,11 @@ impl Attempt {
         let Some(gate) = &pause.gate else {
             return std::future::pending().await;
         };
-        let who = AtGate { attempt: self.id, replica: self.app.me.name.clone(), at: point };
+        let who = AtGate {
+            attempt: self.id,
+            replica: self.app.me.name.clone(),
+            at: point,
+        };
         self.app.gates.wait(self.room.as_str(), gate, who).await;
     }
 
@@ -266,7 +287,12 @@ impl Attempt {
     fn timing(&self) -> Timing {
         self.settled();
         let clock = self.clock();
-        Timing { wait: clock.waited, hold: clock.hold, work: clock.work, trips: self.trips.get() }
+        Timing {
+            wait: clock.waited,
+            hold: clock.hold,
+            work: clock.work,
+            trips: self.trips.get(),
+        }
     }
 
     fn clock(&self) -> std::sync::MutexGuard<'_, Clock> {
@@ -275,7 +301,11 @@ impl Attempt {
 }
 
 fn describe(pause: &Failpoint) -> String {
-    let sleeping = if pause.freeze { ", its renewal with it, as when the whole process sleeps" } else { "" };
+    let sleeping = if pause.freeze {
+        ", its renewal with it, as when the whole process sleeps"
+    } else {
+        ""
+    };
     match &pause.gate {
         Some(gate) => format!("waits at gate {gate} for at most {} ms{sleeping}", pause.ms),
         None => format!("waits for {} ms{sleeping}", pause.ms),

@@ -7,7 +7,7 @@ use super::{Attempt, Holds, Section, SectionError};
 use crate::database::fence::{self, RowId, WriteError};
 use crate::database::{DatabaseError, Dialect, Row, Transaction};
 use crate::journal::StepKind;
-use crate::lock::{Held, Key, Keys, LockError, LockName, LockService, ReleaseMode, Wish};
+use crate::lock::{Held, Key, Keys, LockError, LockService, ReleaseMode, Wish};
 use crate::room::{self, Order, Release, Room, Switches};
 
 /// How long loading the room may take: its `wait_ms` is not known yet.
@@ -23,7 +23,13 @@ impl<'a> Section<'a> {
     /// Whatever keeps it from entering. [`SectionError::BeginAnew`] when the room's epoch grew meanwhile.
     pub async fn enter(attempt: &'a Attempt, given: Vec<RowId>) -> Result<Self, SectionError> {
         let room = load(attempt, &given).await?;
-        let mut section = Self { attempt, room, given, holds: Holds::Nothing, read: Vec::new() };
+        let mut section = Self {
+            attempt,
+            room,
+            given,
+            holds: Holds::Nothing,
+            read: Vec::new(),
+        };
         if section.room.switches.locks_rows() {
             section.take_rows().await?;
         } else if section.room.switches.locking {
@@ -36,7 +42,12 @@ impl<'a> Section<'a> {
 
     /// Leases: all at once and sorted; or one by one as given, thinking in between, which can deadlock.
     async fn take_leases(&mut self) -> Result<(), SectionError> {
-        let service = self.attempt.app.locks.of(&self.room, &self.attempt.app.database).await?;
+        let service = self
+            .attempt
+            .app
+            .locks
+            .of(&self.room, &self.attempt.app.database)
+            .await?;
         let asks: Vec<Vec<RowId>> = match self.room.switches.order {
             Order::Sorted => vec![self.sorted()],
             Order::AsGiven => self.given.iter().map(|row| vec![row.clone()]).collect(),
@@ -49,7 +60,12 @@ impl<'a> Section<'a> {
             let held = self.acquire(service, &rows).await?;
             for (key, token) in held.tokens().iter() {
                 let granted = format!("granted for {} ms", self.room.switches.ttl_ms);
-                self.attempt.tell(StepKind::Granted, Some(key.to_string()), token.map(|token| token.get()), granted);
+                self.attempt.tell(
+                    StepKind::Granted,
+                    Some(key.to_string()),
+                    token.map(|token| token.get()),
+                    granted,
+                );
             }
             if let Holds::Leases(leases) = &mut self.holds {
                 leases.push(held);
@@ -62,7 +78,12 @@ impl<'a> Section<'a> {
     async fn acquire(&self, service: &LockService, rows: &[RowId]) -> Result<Held, SectionError> {
         let wish = wish(self.attempt, &self.room, rows)?;
         let names = names(rows);
-        self.attempt.tell(StepKind::Asked, Some(names.clone()), None, format!("asks {}", self.room.switches.lock));
+        self.attempt.tell(
+            StepKind::Asked,
+            Some(names.clone()),
+            None,
+            format!("asks {}", self.room.switches.lock),
+        );
         let since = Instant::now();
         let acquired = tokio::select! {
             biased;
@@ -86,7 +107,10 @@ impl<'a> Section<'a> {
     }
 
     fn timed_out(&self, key: String) -> SectionError {
-        SectionError::LockTimeout { key, waited_ms: self.attempt.total_wait().as_millis() }
+        SectionError::LockTimeout {
+            key,
+            waited_ms: self.attempt.total_wait().as_millis(),
+        }
     }
 
     /// A connection made anew since the server was compared may lead to another server.
@@ -94,7 +118,10 @@ impl<'a> Section<'a> {
         if self.attempt.app.locks.is_compared(self.room.switches.lock) {
             return Ok(());
         }
-        Err(SectionError::LockUnavailable("the connection to the lock server was made anew".to_owned()).anew())
+        Err(SectionError::LockUnavailable(
+            "the connection to the lock server was made anew".to_owned(),
+        )
+        .anew())
     }
 
     /// Rows: the locks are in the business transaction, which stays open from here on.
@@ -102,7 +129,12 @@ impl<'a> Section<'a> {
         let mut transaction = self.begin_rows().await?;
         let one_lock_for_all = transaction.dialect() == Dialect::Sqlite;
         if one_lock_for_all {
-            self.attempt.tell(StepKind::Granted, None, None, "granted the whole file, until commit");
+            self.attempt.tell(
+                StepKind::Granted,
+                None,
+                None,
+                "granted the whole file, until commit",
+            );
             self.attempt.reach(Point::AfterGrant, &[]).await;
         }
         let rows = match self.room.switches.order {
@@ -116,21 +148,38 @@ impl<'a> Section<'a> {
             }
             let seen = self.take_row(&mut transaction, &row).await?;
             if !one_lock_for_all {
-                self.attempt.tell(StepKind::Granted, Some(row.to_string()), None, "granted the row, until commit");
+                self.attempt.tell(
+                    StepKind::Granted,
+                    Some(row.to_string()),
+                    None,
+                    "granted the row, until commit",
+                );
                 self.attempt.reach(Point::AfterGrant, &[]).await;
             }
             found.push((row, seen));
         }
         let limit = self.attempt.database_limit(self.room.switches.wait());
-        self.attempt.app.database.give(&mut transaction, limit).await?;
+        self.attempt
+            .app
+            .database
+            .give(&mut transaction, limit)
+            .await?;
         self.holds = Holds::Rows(Some(Box::new((transaction, found))));
         Ok(())
     }
 
     async fn begin_rows(&self) -> Result<Transaction, SectionError> {
-        let limit = self.attempt.left_of(self.room.switches.wait()).max(SHORTEST_TRY);
+        let limit = self
+            .attempt
+            .left_of(self.room.switches.wait())
+            .max(SHORTEST_TRY);
         let names = names(&self.given);
-        self.attempt.tell(StepKind::Asked, Some(names.clone()), None, "asks for the rows");
+        self.attempt.tell(
+            StepKind::Asked,
+            Some(names.clone()),
+            None,
+            "asks for the rows",
+        );
         let since = Instant::now();
         let begun = tokio::select! {
             biased;
@@ -141,9 +190,17 @@ impl<'a> Section<'a> {
         begun.map_err(|error| self.row_not_taken(error, names))
     }
 
-    async fn take_row(&self, transaction: &mut Transaction, row: &RowId) -> Result<Row, SectionError> {
+    async fn take_row(
+        &self,
+        transaction: &mut Transaction,
+        row: &RowId,
+    ) -> Result<Row, SectionError> {
         let left = self.attempt.left_of(self.room.switches.wait());
-        self.attempt.app.database.give(transaction, left.max(SHORTEST_TRY)).await?;
+        self.attempt
+            .app
+            .database
+            .give(transaction, left.max(SHORTEST_TRY))
+            .await?;
         let since = Instant::now();
         let taken = tokio::select! {
             biased;
@@ -161,7 +218,9 @@ impl<'a> Section<'a> {
     fn row_not_taken(&self, error: DatabaseError, key: String) -> SectionError {
         match error {
             DatabaseError::Busy(_) => self.timed_out(key),
-            DatabaseError::Deadlock(_) if self.room.switches.order == Order::Sorted => SectionError::from(error).anew(),
+            DatabaseError::Deadlock(_) if self.room.switches.order == Order::Sorted => {
+                SectionError::from(error).anew()
+            }
             error => error.into(),
         }
     }
@@ -191,17 +250,28 @@ async fn load(attempt: &Attempt, given: &[RowId]) -> Result<Room, SectionError> 
         return Err(SectionError::NotFound(format!("room {}", attempt.room)));
     };
     match given.iter().zip(there).find(|(_, there)| !there) {
-        Some((missing, _)) => {
-            Err(SectionError::NotFound(format!("{} {} in room {}", missing.table.name(), missing.name, attempt.room)))
-        }
+        Some((missing, _)) => Err(SectionError::NotFound(format!(
+            "{} {} in room {}",
+            missing.table.name(),
+            missing.name,
+            attempt.room
+        ))),
         None => Ok(room),
     }
 }
 
 fn wish(attempt: &Attempt, room: &Room, rows: &[RowId]) -> Result<Wish, SectionError> {
     let internal = |error: &dyn std::fmt::Display| SectionError::Internal(error.to_string());
-    let keys = rows.iter().map(|row| lock_key(room, row)).collect::<Result<Vec<_>, _>>()?;
-    let Switches { renew, waiting, release, .. } = room.switches;
+    let keys = rows
+        .iter()
+        .map(|row| lock_key(room, row))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Switches {
+        renew,
+        waiting,
+        release,
+        ..
+    } = room.switches;
     Ok(Wish {
         keys: Keys::new(keys).map_err(|error| internal(&error))?,
         ttl: room.switches.ttl(),
@@ -213,7 +283,9 @@ fn wish(attempt: &Attempt, room: &Room, rows: &[RowId]) -> Result<Wish, SectionE
         },
         release: match release {
             Release::OwnerChecked => ReleaseMode::OwnerChecked,
-            Release::Blind if LockName::guarantees(room.switches.lock).blind_release => ReleaseMode::Blind,
+            Release::Blind if room.switches.lock.guarantees().blind_release_applies => {
+                ReleaseMode::Blind
+            }
             Release::Blind => ReleaseMode::OwnerChecked,
         },
         trips: attempt.trips.clone(),
@@ -222,9 +294,13 @@ fn wish(attempt: &Attempt, room: &Room, rows: &[RowId]) -> Result<Wish, SectionE
 
 /// The key of a row's lock. A room's name holds no slash, and a row's name comes last, so no two rows share a key.
 pub(super) fn lock_key(room: &Room, row: &RowId) -> Result<Key, SectionError> {
-    Key::parse(&format!("{}/{row}", room.name)).map_err(|error| SectionError::Internal(error.to_string()))
+    Key::parse(&format!("{}/{row}", room.name))
+        .map_err(|error| SectionError::Internal(error.to_string()))
 }
 
 fn names(rows: &[RowId]) -> String {
-    rows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    rows.iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -90,7 +90,11 @@ impl SectionError {
         match refusal {
             Refusal::Gone => Self::NotFound(row),
             Refusal::LaterEpoch => Self::SwitchesChanged,
-            Refusal::StaleToken { found } => Self::StaleToken { row, found, mine: mine.unwrap_or(0) },
+            Refusal::StaleToken { found } => Self::StaleToken {
+                row,
+                found,
+                mine: mine.unwrap_or(0),
+            },
             Refusal::RowChanged => Self::RowChanged(row),
         }
     }

@@ -87,8 +87,15 @@ impl Gates {
         let place = (room.to_owned(), gate.clone());
         let (go, gone) = oneshot::channel();
         let attempt = who.attempt;
-        self.lock().entry(place.clone()).or_default().push(Waiter { who, go });
-        let _leave = Leave { gates: self, place, attempt };
+        self.lock()
+            .entry(place.clone())
+            .or_default()
+            .push(Waiter { who, go });
+        let _leave = Leave {
+            gates: self,
+            place,
+            attempt,
+        };
         // An error means that the gate is gone, which opens it as well.
         let _ = gone.await;
     }
@@ -97,12 +104,19 @@ impl Gates {
     pub fn waiting(&self, room: &str, gate: &Name) -> Vec<AtGate> {
         let waiting = self.lock();
         let at_gate = waiting.get(&(room.to_owned(), gate.clone()));
-        at_gate.into_iter().flatten().map(|waiter| waiter.who.clone()).collect()
+        at_gate
+            .into_iter()
+            .flatten()
+            .map(|waiter| waiter.who.clone())
+            .collect()
     }
 
     /// Lets go whoever waits at a gate now, and tells who that was.
     pub fn open(&self, room: &str, gate: &Name) -> Vec<AtGate> {
-        let at_gate = self.lock().remove(&(room.to_owned(), gate.clone())).unwrap_or_default();
+        let at_gate = self
+            .lock()
+            .remove(&(room.to_owned(), gate.clone()))
+            .unwrap_or_default();
         at_gate
             .into_iter()
             .map(|waiter| {
@@ -144,7 +158,11 @@ mod tests {
     use super::*;
 
     fn who() -> AtGate {
-        AtGate { attempt: Uuid::new_v4(), replica: "A".to_owned(), at: Point::AfterRead }
+        AtGate {
+            attempt: Uuid::new_v4(),
+            replica: "A".to_owned(),
+            at: Point::AfterRead,
+        }
     }
 
     #[tokio::test]
@@ -172,7 +190,11 @@ mod tests {
         let gates = Gates::default();
         let gate: Name = "g".parse().unwrap();
         let waits = gates.wait("main", &gate, who());
-        assert!(tokio::time::timeout(Duration::from_millis(1), waits).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(1), waits)
+                .await
+                .is_err()
+        );
         assert!(gates.lock().is_empty());
     }
 }

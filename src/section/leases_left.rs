@@ -14,7 +14,11 @@ impl LeasesLeft {
     pub fn count(&self, room: &str, leases: u64) -> Left {
         let mut by_room = self.by_room.lock().unwrap_or_else(PoisonError::into_inner);
         *by_room.entry(room.to_owned()).or_default() += leases;
-        Left { counts: self.clone(), room: room.to_owned(), leases }
+        Left {
+            counts: self.clone(),
+            room: room.to_owned(),
+            leases,
+        }
     }
 
     /// How many are left in a room.
@@ -34,7 +38,11 @@ pub struct Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
-        let mut by_room = self.counts.by_room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_room = self
+            .counts
+            .by_room
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let Some(count) = by_room.get_mut(&self.room) else {
             return;
         };

@@ -4,7 +4,7 @@
 //! the database knows; a replica compares them whenever it has made a new connection or the database names another
 //! server. A server without an id (new, or emptied) is given one, and the database learns it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const STORE_LIMIT: Duration = Duration::from_secs(5);
 /// The lock systems of this replica.
 #[derive(Debug)]
 pub struct Locks {
-    systems: BTreeMap<LockName, System>,
+    systems: HashMap<LockName, System>,
 }
 
 #[derive(Debug)]
@@ -45,16 +45,24 @@ impl Locks {
     /// # Errors
     /// An address that is none.
     pub fn new(database: &Database, redis_url: Option<&str>) -> anyhow::Result<Self> {
-        let mut systems: Vec<Arc<dyn LockSystem>> =
-            vec![Arc::new(MutexSystem::default()), Arc::new(Table::new(database.leases()))];
+        let mut systems: Vec<Arc<dyn LockSystem>> = vec![
+            Arc::new(MutexSystem::default()),
+            Arc::new(Table::new(database.leases())),
+        ];
         if let Some(url) = redis_url {
-            systems.push(Arc::new(Redis::new(url)?));
+            systems.push(Arc::new(Redis::open(url)?));
         }
         let systems = systems
             .into_iter()
             .map(|system| {
                 let name = system.name();
-                (name, System { service: LockService::new(system), compared: Mutex::default() })
+                (
+                    name,
+                    System {
+                        service: LockService::new(system),
+                        compared: Mutex::default(),
+                    },
+                )
             })
             .collect();
         Ok(Self { systems })
@@ -67,14 +75,20 @@ impl Locks {
             return None;
         }
         Some(match name {
-            LockName::Redis => "not configured: REDIS_URL is not set (Debian package redis-server)".to_owned(),
+            LockName::Redis => {
+                "not configured: REDIS_URL is not set (Debian package redis-server)".to_owned()
+            }
             other => format!("{other} is not part of this version yet"),
         })
     }
 
     /// The lock system of a new room: Redis where it is there, else the lock table.
     pub fn default_lock(&self) -> LockName {
-        if self.systems.contains_key(&LockName::Redis) { LockName::Redis } else { LockName::Table }
+        if self.systems.contains_key(&LockName::Redis) {
+            LockName::Redis
+        } else {
+            LockName::Table
+        }
     }
 
     /// The service behind a room's lock system, after its server was compared.
@@ -85,7 +99,9 @@ impl Locks {
         let name = room.switches.lock;
         let Some(system) = self.systems.get(&name) else {
             let why = self.why_not(name).unwrap_or_default();
-            return Err(SectionError::LockUnavailable(format!("this replica has no lock system {name}: {why}")));
+            return Err(SectionError::LockUnavailable(format!(
+                "this replica has no lock system {name}: {why}"
+            )));
         };
         let known = room.lock_server.as_ref();
         if !system.is_compared_with(known) {
@@ -98,26 +114,35 @@ impl Locks {
     pub fn is_compared(&self, name: LockName) -> bool {
         self.systems.get(&name).is_some_and(|system| {
             let compared = system.compared();
-            compared.is_none_or(|compared| compared.connections == system.service.system().connections())
+            compared.is_none_or(|compared| {
+                compared.connections == system.service.system().connections()
+            })
         })
     }
 
     /// Waits, at most for `limit`, until everything that is being given back has been.
     pub async fn settle(&self, limit: Duration) {
-        let all = self.systems.values().map(|system| system.service.settle(limit));
+        let all = self
+            .systems
+            .values()
+            .map(|system| system.service.settle(limit));
         futures_util::future::join_all(all).await;
     }
 }
 
 impl System {
     fn compared(&self) -> Option<Compared> {
-        self.compared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.compared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn is_compared_with(&self, known: Option<&LockServer>) -> bool {
         match (self.compared(), known) {
             (Some(compared), Some(known)) => {
-                compared.id == known.id && compared.connections == self.service.system().connections()
+                compared.id == known.id
+                    && compared.connections == self.service.system().connections()
             }
             // Without a connection there is no server to compare: `mutex` and `table`.
             (None, None) => !self.has_server(),
@@ -135,12 +160,22 @@ impl System {
         known: Option<&LockServer>,
         database: &Database,
     ) -> Result<(), SectionError> {
-        let unavailable = |error: crate::lock::LockError| SectionError::LockUnavailable(error.to_string());
+        let unavailable =
+            |error: crate::lock::LockError| SectionError::LockUnavailable(error.to_string());
         let drawn = Uuid::new_v4().to_string();
-        let Some(server) = self.service.system().server(&drawn).await.map_err(unavailable)? else {
+        let Some(server) = self
+            .service
+            .system()
+            .server(&drawn)
+            .await
+            .map_err(unavailable)?
+        else {
             return Ok(());
         };
-        let found = LockServer { id: server.id, address: server.address };
+        let found = LockServer {
+            id: server.id,
+            address: server.address,
+        };
         match known {
             Some(known) if known.id == found.id => {}
             // The server has just been given this id: it was new, or it was emptied.
@@ -149,8 +184,10 @@ impl System {
             Some(_) => self.compare_with_fresh(name, &found, database).await?,
         }
         let connections = self.service.system().connections();
-        *self.compared.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Compared { id: found.id, connections });
+        *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Compared {
+            id: found.id,
+            connections,
+        });
         Ok(())
     }
 
@@ -177,10 +214,17 @@ impl System {
     }
 }
 
-async fn store(name: LockName, server: &LockServer, database: &Database) -> Result<(), SectionError> {
+async fn store(
+    name: LockName,
+    server: &LockServer,
+    database: &Database,
+) -> Result<(), SectionError> {
     let mut transaction = database.begin(STORE_LIMIT).await?;
     store::store_lock_server(&mut transaction, name, server).await?;
-    transaction.commit().await.map_err(|error| SectionError::DatabaseUnavailable(error.to_string()))?;
+    transaction
+        .commit()
+        .await
+        .map_err(|error| SectionError::DatabaseUnavailable(error.to_string()))?;
     tracing::info!(lock = %name, address = server.address, "the database now knows this lock server");
     Ok(())
 }

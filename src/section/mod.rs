@@ -26,8 +26,8 @@ pub use leases_left::LeasesLeft;
 pub use locks::Locks;
 pub use protection::Protection;
 
-use crate::database::{Row, Transaction};
 use crate::database::fence::RowId;
+use crate::database::{Row, Transaction};
 use crate::lock::Held;
 use crate::room::Room;
 

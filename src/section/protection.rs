@@ -16,7 +16,10 @@ impl Protection {
             .iter()
             .map(|(row, token, version)| {
                 let condition = Condition {
-                    stamp: Stamp { epoch, token: *token },
+                    stamp: Stamp {
+                        epoch,
+                        token: *token,
+                    },
                     ask: ask(switches.fencing, *token),
                     version: switches.compare.then_some(*version),
                 };
@@ -28,12 +31,22 @@ impl Protection {
 
     /// What a row must meet. A row that the section did not read can meet nothing.
     pub fn condition(&self, row: &RowId) -> Condition {
-        self.rows.iter().find(|(known, _)| known == row).map_or(NEVER, |(_, condition)| *condition)
+        self.rows
+            .iter()
+            .find(|(known, _)| known == row)
+            .map_or(NEVER, |(_, condition)| *condition)
     }
 }
 
 /// No row has a stamp older than this.
-const NEVER: Condition = Condition { stamp: Stamp { epoch: 0, token: None }, ask: Ask::Older, version: None };
+const NEVER: Condition = Condition {
+    stamp: Stamp {
+        epoch: 0,
+        token: None,
+    },
+    ask: Ask::Older,
+    version: None,
+};
 
 /// Without a token there is nothing to fence; all that can be asked is that no later epoch has begun.
 fn ask(fencing: Fencing, token: Option<i64>) -> Ask {
@@ -62,7 +75,10 @@ mod tests {
 
     #[test]
     fn a_row_that_was_not_read_cannot_be_written() {
-        let row = |name: &str| RowId { table: Table::Seat, name: name.to_owned() };
+        let row = |name: &str| RowId {
+            table: Table::Seat,
+            name: name.to_owned(),
+        };
         let switches = Switches::on(LockName::Table);
         let protection = Protection::new(&switches, 3, &[(row("A1"), Some(7), 0)]);
         assert_eq!(protection.condition(&row("A1")).ask, Ask::Mine);

@@ -24,12 +24,18 @@ impl Section<'_> {
     /// The token of a row's lock.
     pub fn token(&self, row: &RowId) -> Option<i64> {
         let key = lock_key(&self.room, row).ok()?;
-        self.leases().iter().find_map(|held| held.token(&key)).map(|token| token.get())
+        self.leases()
+            .iter()
+            .find_map(|held| held.token(&key))
+            .map(|token| token.get())
     }
 
     /// The version at which a row was read.
     pub fn version(&self, row: &RowId) -> i64 {
-        self.read.iter().find(|(read, ..)| read == row).map_or(0, |(.., version)| *version)
+        self.read
+            .iter()
+            .find(|(read, ..)| read == row)
+            .map_or(0, |(.., version)| *version)
     }
 
     /// The rows in the one order in which rows are touched.
@@ -53,17 +59,29 @@ impl Section<'_> {
         self.attempt.began_work();
         let mut found = match &mut self.holds {
             Holds::Rows(Some(open)) => std::mem::take(&mut open.1),
-            Holds::Leases(_) if self.claims() => self.claim().await?,
-            _ => self.read_plainly().await?,
+            _ => self.read_or_claim().await?,
         };
         for (row, seen) in &found {
             let token = self.token(row);
             self.read.push((row.clone(), token, seen.int("version")?));
-            self.attempt.tell(StepKind::Read, Some(row.to_string()), token, fence::describe(row.table, seen)?);
+            self.attempt.tell(
+                StepKind::Read,
+                Some(row.to_string()),
+                token,
+                fence::describe(row.table, seen)?,
+            );
         }
         self.attempt.reach(Point::AfterRead, self.leases()).await;
         found.sort_by_key(|(row, _)| self.given.iter().position(|given| given == row));
         Ok(found.into_iter().map(|(_, seen)| seen).collect())
+    }
+
+    async fn read_or_claim(&self) -> Result<Vec<(RowId, Row)>, SectionError> {
+        if self.claims() {
+            self.claim().await
+        } else {
+            self.read_plainly().await
+        }
     }
 
     fn claims(&self) -> bool {
@@ -86,7 +104,10 @@ impl Section<'_> {
         let mut transaction = self.attempt.app.database.begin_claim(self.limit()).await?;
         let mut found = Vec::new();
         for row in self.sorted() {
-            let stamp = Stamp { epoch: self.room.epoch, token: self.token(&row) };
+            let stamp = Stamp {
+                epoch: self.room.epoch,
+                token: self.token(&row),
+            };
             match fence::claim(&mut transaction, self.room.id, &row, stamp).await {
                 Ok(seen) => found.push((row, seen)),
                 Err(error) => {
@@ -109,7 +130,12 @@ impl Section<'_> {
             return;
         }
         tokio::time::sleep(work).await;
-        self.attempt.tell(StepKind::Thought, None, None, format!("worked for {} ms", work.as_millis()));
+        self.attempt.tell(
+            StepKind::Thought,
+            None,
+            None,
+            format!("worked for {} ms", work.as_millis()),
+        );
     }
 
     /// Looks at the lease, once. A pause may strike after it, and then only the protection helps.
@@ -118,11 +144,21 @@ impl Section<'_> {
     /// [`SectionError::LeaseLost`].
     pub fn last_look(&self) -> Result<Protection, SectionError> {
         if let Some(lost) = self.leases().iter().find(|held| held.check().is_err()) {
-            let key = lost.keys().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            self.attempt.tell(StepKind::Rejected, Some(key), None, "the lease is over");
+            let key = lost
+                .keys()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            self.attempt
+                .tell(StepKind::Rejected, Some(key), None, "the lease is over");
             return Err(SectionError::LeaseLost);
         }
-        Ok(Protection::new(&self.room.switches, self.room.epoch, &self.read))
+        Ok(Protection::new(
+            &self.room.switches,
+            self.room.epoch,
+            &self.read,
+        ))
     }
 
     /// Begins the transaction that writes; under `row` it is open already.
@@ -153,7 +189,12 @@ impl Section<'_> {
             }
         };
         for (row, token, version) in &self.read {
-            self.attempt.tell(StepKind::Wrote, Some(row.to_string()), *token, format!("wrote over version {version}"));
+            self.attempt.tell(
+                StepKind::Wrote,
+                Some(row.to_string()),
+                *token,
+                format!("wrote over version {version}"),
+            );
         }
         self.attempt.reach(Point::BeforeCommit, self.leases()).await;
         self.attempt.commit_sent.store(true, Ordering::SeqCst);
@@ -170,7 +211,8 @@ impl Section<'_> {
                 return Err(SectionError::OutcomeUnknown(error.to_string()));
             }
         }
-        self.attempt.tell(StepKind::Committed, None, None, "committed");
+        self.attempt
+            .tell(StepKind::Committed, None, None, "committed");
         self.attempt.reach(Point::AfterCommit, self.leases()).await;
         Ok(value)
     }
@@ -191,9 +233,16 @@ impl Section<'_> {
         };
         let mine = self.token(&row);
         let error = SectionError::refused(row.to_string(), refusal, mine);
-        self.attempt.tell(StepKind::Rejected, Some(row.to_string()), mine, error.to_string());
+        self.attempt.tell(
+            StepKind::Rejected,
+            Some(row.to_string()),
+            mine,
+            error.to_string(),
+        );
         match (refusal, mine) {
-            (Refusal::StaleToken { found }, Some(mine)) if found >= mine && self.is_still_mine(&row).await => {
+            (Refusal::StaleToken { found }, Some(mine))
+                if found >= mine && self.is_still_mine(&row).await =>
+            {
                 match self.heal().await {
                     Ok(()) => error.anew(),
                     Err(failed) => failed,
@@ -208,7 +257,11 @@ impl Section<'_> {
         let Ok(key) = lock_key(&self.room, row) else {
             return false;
         };
-        match self.leases().iter().find(|held| held.keys().iter().any(|held| *held == key)) {
+        match self
+            .leases()
+            .iter()
+            .find(|held| held.keys().iter().any(|held| *held == key))
+        {
             Some(held) => matches!(held.confirm().await, Ok(true)),
             None => false,
         }
@@ -220,7 +273,10 @@ impl Section<'_> {
         tracing::warn!(room = %self.room.name, lock = %self.room.switches.lock, "the lock server lost its counter: the room's epoch is raised");
         let mut transaction = self.attempt.app.database.begin(HEAL_LIMIT).await?;
         room::store::raise_epoch_from(&mut transaction, &self.room.name, self.room.epoch).await?;
-        transaction.commit().await.map_err(|error| SectionError::DatabaseUnavailable(error.to_string()))
+        transaction
+            .commit()
+            .await
+            .map_err(|error| SectionError::DatabaseUnavailable(error.to_string()))
     }
 
     fn limit(&self) -> Duration {
@@ -237,7 +293,11 @@ impl Section<'_> {
             return;
         };
         for held in leases {
-            let left = self.attempt.app.leases_left.count(self.room.name.as_str(), 1);
+            let left = self
+                .attempt
+                .app
+                .leases_left
+                .count(self.room.name.as_str(), 1);
             if let Some(deadline) = held.deadline() {
                 tokio::spawn(async move {
                     tokio::time::sleep_until(deadline).await;
@@ -253,9 +313,19 @@ impl Section<'_> {
             return;
         };
         for held in leases.into_iter().rev() {
-            let key = held.keys().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            self.attempt.tell(StepKind::Released, Some(key), None, "gives the lock back");
-            let left = self.attempt.app.leases_left.count(self.room.name.as_str(), 1);
+            let key = held
+                .keys()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            self.attempt
+                .tell(StepKind::Released, Some(key), None, "gives the lock back");
+            let left = self
+                .attempt
+                .app
+                .leases_left
+                .count(self.room.name.as_str(), 1);
             let deadline = held.deadline();
             let releasing = held.release();
             self.attempt.app.runtime.spawn(async move {

@@ -52,7 +52,10 @@ impl FromStr for Money {
             Some(_) => return Err(NotMoney),
             None => (text, ""),
         };
-        let all_digits = whole.bytes().chain(cents.bytes()).all(|byte| byte.is_ascii_digit());
+        let all_digits = whole
+            .bytes()
+            .chain(cents.bytes())
+            .all(|byte| byte.is_ascii_digit());
         if !all_digits || !(1..=9).contains(&whole.len()) {
             return Err(NotMoney);
         }
@@ -95,7 +98,12 @@ mod tests {
 
     #[test]
     fn amounts_keep_two_decimals() {
-        for (text, shown) in [("80.00", "80.00"), ("5", "5.00"), ("0.1", "0.10"), ("999999999.99", "999999999.99")] {
+        for (text, shown) in [
+            ("80.00", "80.00"),
+            ("5", "5.00"),
+            ("0.1", "0.10"),
+            ("999999999.99", "999999999.99"),
+        ] {
             assert_eq!(text.parse::<Money>().unwrap().to_string(), shown);
         }
     }
@@ -103,8 +111,27 @@ mod tests {
     #[test]
     fn whatever_is_not_plainly_an_amount_is_refused() {
         for text in [
-            "", "-1", "0.001", "1e3", "1E-29", "NaN", "Infinity", " 5", "5 ", "+5", "1,50", ".5", "5.", "1_000",
-            "0x10", "٥", "1000000000", "9.999", "-0", "1.2.3", "１",
+            "",
+            "-1",
+            "0.001",
+            "1e3",
+            "1E-29",
+            "NaN",
+            "Infinity",
+            " 5",
+            "5 ",
+            "+5",
+            "1,50",
+            ".5",
+            "5.",
+            "1_000",
+            "0x10",
+            "٥",
+            "1000000000",
+            "9.999",
+            "-0",
+            "1.2.3",
+            "１",
         ] {
             assert_eq!(text.parse::<Money>(), Err(NotMoney), "{text:?}");
         }

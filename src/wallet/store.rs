@@ -23,10 +23,16 @@ pub(super) async fn move_money(
     let (from, to) = (wallet(&order.from), wallet(&order.to));
     let (from_version, to_version) = if from < to {
         let first = write(transaction, room.id, protection, &from, balances.from).await?;
-        (first, write(transaction, room.id, protection, &to, balances.to).await?)
+        (
+            first,
+            write(transaction, room.id, protection, &to, balances.to).await?,
+        )
     } else {
         let first = write(transaction, room.id, protection, &to, balances.to).await?;
-        (write(transaction, room.id, protection, &from, balances.from).await?, first)
+        (
+            write(transaction, room.id, protection, &from, balances.from).await?,
+            first,
+        )
     };
 
     let token = |row: &RowId| protection.condition(row).stamp.token;
@@ -37,9 +43,16 @@ pub(super) async fn move_money(
         to: order.to.to_string(),
         amount: order.amount,
         replica: attempt.replica().to_owned(),
-        lock: room.switches.locking.then(|| room.switches.lock.to_string()),
+        lock: room
+            .switches
+            .locking
+            .then(|| room.switches.lock.to_string()),
         epoch: room.epoch,
-        tokens: [(order.from.to_string(), token(&from)), (order.to.to_string(), token(&to))].into(),
+        tokens: [
+            (order.from.to_string(), token(&from)),
+            (order.to.to_string(), token(&to)),
+        ]
+        .into(),
     };
     let text = "INSERT INTO transfer (
                     transfer_id, room_id, attempt, replica, lock_system, epoch, amount,
@@ -75,5 +88,13 @@ async fn write(
     balance: Money,
 ) -> Result<i64, WriteError> {
     let value = vec![Value::from(balance.decimal())];
-    fence::write(transaction, room_id, row, &protection.condition(row), "balance = $6", value).await
+    fence::write(
+        transaction,
+        room_id,
+        row,
+        &protection.condition(row),
+        "balance = $6",
+        value,
+    )
+    .await
 }

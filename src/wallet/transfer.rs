@@ -74,16 +74,32 @@ async fn walk(attempt: &Attempt, order: &Order) -> Result<Transfer, TransferErro
     let [from, to] = rows.as_slice() else {
         return Err(SectionError::Internal("two wallets were not read".to_owned()).into());
     };
-    let (from, to) = (Money::from(from.money("balance")?), Money::from(to.money("balance")?));
+    let (from, to) = (
+        Money::from(from.money("balance")?),
+        Money::from(to.money("balance")?),
+    );
     section.think().await;
     let balances = order.decide(from, to).inspect_err(|refused| {
-        attempt.tell(StepKind::Rejected, Some(wallet(&order.from).to_string()), None, refused.to_string());
+        attempt.tell(
+            StepKind::Rejected,
+            Some(wallet(&order.from).to_string()),
+            None,
+            refused.to_string(),
+        );
     })?;
 
     // A pause may strike after this last look at the lease, and then only the protection helps.
     let protection = section.last_look()?;
     let mut transaction = section.begin_write().await?;
-    let moved = store::move_money(&mut transaction, &section, &protection, attempt, order, balances).await;
+    let moved = store::move_money(
+        &mut transaction,
+        &section,
+        &protection,
+        attempt,
+        order,
+        balances,
+    )
+    .await;
     let transfer = section.commit(transaction, moved).await?;
 
     // Only after the commit: a lock freed earlier would let another replica read the balances as they were.
@@ -101,12 +117,18 @@ impl Order {
                 amount: self.amount,
             });
         }
-        Ok(NewBalances { from: from - self.amount, to: to + self.amount })
+        Ok(NewBalances {
+            from: from - self.amount,
+            to: to + self.amount,
+        })
     }
 }
 
 pub(super) fn wallet(name: &Name) -> RowId {
-    RowId { table: Table::Wallet, name: name.to_string() }
+    RowId {
+        table: Table::Wallet,
+        name: name.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -114,7 +136,11 @@ mod tests {
     use super::*;
 
     fn order(amount: &str) -> Order {
-        Order { from: "alice".parse().unwrap(), to: "bob".parse().unwrap(), amount: amount.parse().unwrap() }
+        Order {
+            from: "alice".parse().unwrap(),
+            to: "bob".parse().unwrap(),
+            amount: amount.parse().unwrap(),
+        }
     }
 
     #[test]

@@ -1,0 +1,273 @@
+//! Bookings and transfers: parse the request into an order, run the use case, answer with its timing.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Shared;
+use super::body::JsonBody;
+use super::problem::Problem;
+use super::rooms::room_name;
+use crate::app::App;
+use crate::booking::{self, Booking};
+use crate::invalid::InvalidField;
+use crate::name::{Name, NotAName};
+use crate::section::{self, Failpoint, Intent, LONGEST_PAUSE_MS, Timing};
+use crate::wallet::{self, Money, NotMoney, Transfer};
+
+/// The body of a booking.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BookingBody {
+    /// The seat.
+    pub seat: String,
+    /// The buyer.
+    pub buyer: String,
+    /// The client's own label for the attempt: a UUID.
+    pub attempt: Option<String>,
+    /// Where the attempt is to wait.
+    pub pause: Option<Failpoint>,
+}
+
+/// The body of a transfer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferBody {
+    /// The giver.
+    pub from: String,
+    /// The taker.
+    pub to: String,
+    /// How much.
+    pub amount: String,
+    /// The client's own label for the attempt: a UUID.
+    pub attempt: Option<String>,
+    /// Where the attempt is to wait.
+    pub pause: Option<Failpoint>,
+}
+
+/// `POST /api/rooms/{room}/bookings`
+pub async fn book(
+    State(app): Shared,
+    Path(room): Path<String>,
+    body: Result<JsonBody<BookingBody>, Problem>,
+) -> Response {
+    let (attempt, body) = with_attempt(body, |body| &body.attempt);
+    let (result, timing) = match body {
+        Ok(body) => run_booking(&app, &room, attempt, body).await,
+        Err(problem) => (Err(problem), Timing::default()),
+    };
+    answer(attempt, result, timing)
+}
+
+/// `POST /api/rooms/{room}/transfers`
+pub async fn transfer(
+    State(app): Shared,
+    Path(room): Path<String>,
+    body: Result<JsonBody<TransferBody>, Problem>,
+) -> Response {
+    let (attempt, body) = with_attempt(body, |body| &body.attempt);
+    let (result, timing) = match body {
+        Ok(body) => run_transfer(&app, &room, attempt, body).await,
+        Err(problem) => (Err(problem), Timing::default()),
+    };
+    answer(attempt, result, timing)
+}
+
+/// Books, for the API and the page alike.
+pub async fn run_booking(
+    app: &Arc<App>,
+    room: &str,
+    attempt: Uuid,
+    body: BookingBody,
+) -> (Result<Booking, Problem>, Timing) {
+    let (intent, order) = match booking_order(room, attempt, body) {
+        Ok(parsed) => parsed,
+        Err(problem) => return (Err(problem), Timing::default()),
+    };
+    let walk =
+        move |attempt: Arc<section::Attempt>| async move { booking::book(&attempt, &order).await };
+    let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
+    (
+        ended(
+            app,
+            attempt,
+            "booked",
+            timing,
+            result.map_err(Problem::from),
+        ),
+        timing,
+    )
+}
+
+/// Transfers, for the API and the page alike.
+pub async fn run_transfer(
+    app: &Arc<App>,
+    room: &str,
+    attempt: Uuid,
+    body: TransferBody,
+) -> (Result<Transfer, Problem>, Timing) {
+    let (intent, order) = match transfer_order(room, attempt, body) {
+        Ok(parsed) => parsed,
+        Err(problem) => return (Err(problem), Timing::default()),
+    };
+    let walk = move |attempt: Arc<section::Attempt>| async move {
+        wallet::transfer(&attempt, &order).await
+    };
+    let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
+    (
+        ended(
+            app,
+            attempt,
+            "transferred",
+            timing,
+            result.map_err(Problem::from),
+        ),
+        timing,
+    )
+}
+
+fn booking_order(
+    room: &str,
+    attempt: Uuid,
+    body: BookingBody,
+) -> Result<(Intent, booking::Order), Problem> {
+    let room = room_name(room)?;
+    let order = booking::Order {
+        seat: name("seat", &body.seat)?,
+        buyer: name("buyer", &body.buyer)?,
+    };
+    let what = format!("{} books {}", order.buyer, order.seat);
+    let intent = Intent {
+        attempt,
+        room,
+        who: order.buyer.to_string(),
+        what,
+        pause: pause(body.pause)?,
+    };
+    Ok((intent, order))
+}
+
+fn transfer_order(
+    room: &str,
+    attempt: Uuid,
+    body: TransferBody,
+) -> Result<(Intent, wallet::Order), Problem> {
+    let room = room_name(room)?;
+    let order = wallet::Order {
+        from: name("from", &body.from)?,
+        to: name("to", &body.to)?,
+        amount: amount(&body.amount)?,
+    };
+    if order.from == order.to {
+        return Err(InvalidField::new("to", "must be another wallet than from").into());
+    }
+    let what = format!("{} gives {} to {}", order.from, order.amount, order.to);
+    let intent = Intent {
+        attempt,
+        room,
+        who: order.from.to_string(),
+        what,
+        pause: pause(body.pause)?,
+    };
+    Ok((intent, order))
+}
+
+fn name(field: &str, text: &str) -> Result<Name, InvalidField> {
+    text.parse()
+        .map_err(|error: NotAName| InvalidField::new(field, error.to_string()))
+}
+
+fn amount(text: &str) -> Result<Money, InvalidField> {
+    let amount: Money = text
+        .parse()
+        .map_err(|error: NotMoney| InvalidField::new("amount", error.to_string()))?;
+    if amount == Money::ZERO {
+        return Err(InvalidField::new("amount", "must be above 0"));
+    }
+    Ok(amount)
+}
+
+fn pause(pause: Option<Failpoint>) -> Result<Option<Failpoint>, InvalidField> {
+    match &pause {
+        Some(asked) if asked.ms > LONGEST_PAUSE_MS => Err(InvalidField::new(
+            "pause.ms",
+            format!("must be 0 to {LONGEST_PAUSE_MS}"),
+        )),
+        _ => Ok(pause),
+    }
+}
+
+/// The attempt's UUID: the client's label, or one of ours; every answer carries it.
+fn with_attempt<T>(
+    body: Result<JsonBody<T>, Problem>,
+    label: impl FnOnce(&T) -> &Option<String>,
+) -> (Uuid, Result<T, Problem>) {
+    let ours = Uuid::new_v4();
+    let body = match body {
+        Ok(JsonBody(body)) => body,
+        Err(problem) => return (ours, Err(problem)),
+    };
+    match label(&body).as_deref().map(Uuid::try_parse) {
+        None => (ours, Ok(body)),
+        Some(Ok(theirs)) => (theirs, Ok(body)),
+        Some(Err(_)) => (
+            ours,
+            Err(InvalidField::new("attempt", "must be a UUID").into()),
+        ),
+    }
+}
+
+/// Notes how an attempt ended, in the journal and in one line of the log.
+fn ended<T>(
+    app: &App,
+    attempt: Uuid,
+    success: &str,
+    timing: Timing,
+    result: Result<T, Problem>,
+) -> Result<T, Problem> {
+    let outcome = result
+        .as_ref()
+        .map_or_else(|problem| problem.word().to_owned(), |_| success.to_owned());
+    app.journal.end(attempt, &outcome);
+    tracing::info!(
+        replica = app.me.name,
+        %attempt,
+        outcome,
+        wait_ms = timing.wait.as_millis() as u64,
+        work_ms = timing.work.as_millis() as u64,
+        trips = timing.trips,
+        "the attempt ended"
+    );
+    result
+}
+
+fn answer<T: Serialize>(attempt: Uuid, result: Result<T, Problem>, timing: Timing) -> Response {
+    let mut response = match result {
+        Ok(made) => (StatusCode::CREATED, Json(made)).into_response(),
+        Err(problem) => problem.of(attempt).into_response(),
+    };
+    response.headers_mut().insert(
+        HeaderName::from_static("server-timing"),
+        server_timing(timing),
+    );
+    response
+}
+
+/// See <https://www.w3.org/TR/server-timing/>; durations are milliseconds.
+fn server_timing(timing: Timing) -> HeaderValue {
+    let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;
+    let text = format!(
+        "wait;dur={:.3}, hold;dur={:.3}, work;dur={:.3}, trips;desc=\"{}\"",
+        ms(timing.wait),
+        ms(timing.hold),
+        ms(timing.work),
+        timing.trips
+    );
+    // Numbers and plain words always make a header.
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}

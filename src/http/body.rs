@@ -1,0 +1,176 @@
+//! Reading bodies: strict JSON whose errors name the field.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+use crate::invalid::InvalidField;
+
+/// The longest body that is read.
+pub const LONGEST_BODY: usize = 64 * 1024;
+
+/// A JSON body.
+#[derive(Debug)]
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::unsupported_media_type("application/json"));
+        }
+        let bytes = read(request, state).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON body that may be left out.
+#[derive(Debug)]
+pub struct OptionalJsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let is_json = is_json(request.headers());
+        let bytes = read(request, state).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        if !is_json {
+            return Err(Problem::unsupported_media_type("application/json"));
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+/// The bytes of a body, if they are not too many.
+pub async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state)
+        .await
+        .map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(LONGEST_BODY),
+            _ => Problem::invalid_json("the body could not be read to its end"),
+        })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        refused(&path, error.inner())
+    })?;
+    reader
+        .end()
+        .map_err(|error| Problem::invalid_json(error.to_string()))?;
+    Ok(value)
+}
+
+/// Reads a value that is JSON already, with the same errors.
+pub fn from_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        refused(&path, error.inner())
+    })
+}
+
+fn refused(path: &str, error: &serde_json::Error) -> Problem {
+    let text = error.to_string();
+    if error.is_syntax() || error.is_eof() || error.is_io() {
+        return Problem::invalid_json(text);
+    }
+    // serde tells of unknown, missing and repeated fields in words, its name between backticks.
+    let told = || {
+        text.split('`')
+            .nth(1)
+            .filter(|_| text.contains(" field `"))
+            .map(str::to_owned)
+    };
+    let parent = path.trim_end_matches(['.', '?']);
+    let field = match (parent, told()) {
+        ("", Some(name)) => name,
+        ("", None) => "the body".to_owned(),
+        (parent, Some(name)) if !parent.ends_with(&name) => format!("{parent}.{name}"),
+        (parent, _) => parent.to_owned(),
+    };
+    let problem = text.split(" at line ").next().unwrap_or(&text).to_owned();
+    InvalidField::new(field, format!("cannot be taken: {problem}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the errors are looked at")]
+    struct Order {
+        seat: String,
+        pause: Option<Pause>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the errors are looked at")]
+    struct Pause {
+        ms: u32,
+    }
+
+    fn field(json: &str) -> Option<String> {
+        parse::<Order>(json.as_bytes()).unwrap_err().field
+    }
+
+    #[test]
+    fn a_refused_field_is_named() {
+        assert_eq!(field(r#"{"seat": 1}"#).as_deref(), Some("seat"));
+        assert_eq!(field("{}").as_deref(), Some("seat"));
+        assert_eq!(field(r#"{"seat": "A1", "x": 1}"#).as_deref(), Some("x"));
+        assert_eq!(
+            field(r#"{"seat": "A1", "seat": "A2"}"#).as_deref(),
+            Some("seat")
+        );
+        assert_eq!(
+            field(r#"{"seat": "A1", "pause": {"ms": -1}}"#).as_deref(),
+            Some("pause.ms")
+        );
+        assert_eq!(
+            field(r#"{"seat": "A1", "pause": {}}"#).as_deref(),
+            Some("pause.ms")
+        );
+        assert_eq!(field("[]").as_deref(), Some("the body"));
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_apart() {
+        let deep = "[".repeat(100_000);
+        for text in [
+            "",
+            "}",
+            "{\"seat\": \"A1\"",
+            "{\"seat\": \"\\ud800\"}",
+            "{\"seat\":\"A1\"} x",
+            deep.as_str(),
+        ] {
+            let problem = parse::<Order>(text.as_bytes()).unwrap_err();
+            assert!(
+                problem.status == 400 || problem.status == 422,
+                "{problem:?}"
+            );
+        }
+        assert_eq!(parse::<Order>(b"}").unwrap_err().word(), "invalid-json");
+    }
+}

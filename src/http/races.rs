@@ -1,0 +1,29 @@
+//! Races.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+
+use super::Shared;
+use super::body::JsonBody;
+use super::problem::Problem;
+use super::rooms::room_name;
+use crate::race::{self, Race, RaceResult};
+
+/// The body of a race.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaceBody {
+    race: Race,
+}
+
+/// `POST /api/rooms/{room}/races`
+pub async fn race(
+    State(app): Shared,
+    Path(room): Path<String>,
+    body: Result<JsonBody<RaceBody>, Problem>,
+) -> Result<Json<RaceResult>, Problem> {
+    let name = room_name(&room)?;
+    let JsonBody(body) = body?;
+    Ok(Json(race::run(&app, &name, body.race).await?))
+}
