@@ -1,0 +1,143 @@
+//! Two services over one store, as in two processes, and the words that the cases use.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use doublebook::lock::{
+    Answer, Claim, Grant, Held, Key, Keys, LockError, LockService, LockSystem, Owner, ReleaseMode,
+    Released, Trips, Waiting, Wish,
+};
+
+/// How long a condition may take that should hold at once. Generous: a slow machine must not fail a test.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A lease that runs out within a test. The one wait that cannot be avoided is for it to be over.
+pub const SHORT: Duration = Duration::from_millis(300);
+
+/// A lease that does not run out within a test.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The two services. Each has its own connection to the store.
+pub struct Pair {
+    pub ana: LockService,
+    pub ben: LockService,
+}
+
+impl Pair {
+    pub fn new(ana: impl LockSystem, ben: impl LockSystem) -> Self {
+        Self::over(Arc::new(ana), Arc::new(ben))
+    }
+
+    pub fn over(ana: Arc<dyn LockSystem>, ben: Arc<dyn LockSystem>) -> Self {
+        Self {
+            ana: LockService::new(ana),
+            ben: LockService::new(ben),
+        }
+    }
+}
+
+pub fn key(text: &str) -> Key {
+    text.parse().expect("a test names good keys")
+}
+
+pub fn keys(texts: &[&str]) -> Keys {
+    Keys::new(texts.iter().map(|text| key(text))).expect("a test names keys")
+}
+
+/// Wants the keys for a long time, renewed, and waits for them as long as a test may.
+pub fn wish(texts: &[&str]) -> Wish {
+    Wish {
+        keys: keys(texts),
+        ttl: LONG,
+        renew: true,
+        wait: PATIENCE,
+        waiting: Waiting::Notify,
+        release: ReleaseMode::OwnerChecked,
+        trips: Trips::default(),
+    }
+}
+
+/// Wants the keys now or not at all.
+pub fn at_once(texts: &[&str]) -> Wish {
+    Wish {
+        wait: Duration::ZERO,
+        ..wish(texts)
+    }
+}
+
+/// Wants the keys for a short lease that nobody renews.
+pub fn short(texts: &[&str]) -> Wish {
+    Wish {
+        ttl: SHORT,
+        renew: false,
+        ..wish(texts)
+    }
+}
+
+/// A request as the layers would send it.
+pub fn claim(texts: &[&str], ttl: Duration) -> Claim {
+    Claim {
+        owner: Owner::random(),
+        keys: keys(texts),
+        ttl,
+        patience: Duration::from_secs(5),
+    }
+}
+
+/// Asks the lock system itself; it must grant.
+pub async fn grant(service: &LockService, claim: &Claim) -> anyhow::Result<Grant> {
+    match service.system().ask(claim).await? {
+        Answer::Granted(grant) => Ok(grant),
+        Answer::Refused { key, .. } => {
+            anyhow::bail!("{key} was refused although it should be free")
+        }
+    }
+}
+
+/// Frees what a claim has, at the lock system itself.
+pub async fn free(service: &LockService, claim: &Claim) -> Result<Released, LockError> {
+    service
+        .system()
+        .release(claim, ReleaseMode::OwnerChecked)
+        .await
+}
+
+/// Whether somebody holds one of the keys, seen by asking for them.
+pub async fn is_taken(service: &LockService, texts: &[&str]) -> anyhow::Result<bool> {
+    match service.acquire(at_once(texts)).await {
+        Ok(held) => {
+            held.release().await;
+            Ok(false)
+        }
+        Err(LockError::Timeout { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Acquires, or says that it was not free in time.
+pub async fn get(service: &LockService, wish: Wish) -> anyhow::Result<Held> {
+    let keys = format!("{:?}", wish.keys);
+    let held = service.acquire(wish).await;
+    held.map_err(|error| anyhow::anyhow!("{keys} could not be acquired: {error}"))
+}
+
+/// Looks again and again until the condition holds.
+pub async fn eventually(
+    what: &str,
+    mut condition: impl AsyncFnMut() -> bool,
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !condition().await {
+        anyhow::ensure!(began.elapsed() < PATIENCE, "not in {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// Waits for what should happen soon.
+pub async fn soon<F: Future>(what: &str, future: F) -> anyhow::Result<F::Output> {
+    let ended = tokio::time::timeout(PATIENCE, future).await;
+    ended.map_err(|_| anyhow::anyhow!("not in {PATIENCE:?}: {what}"))
+}

@@ -1,0 +1,305 @@
+//! Redis keeps the contract, and what only Redis can do wrong.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use doublebook::lock::{
+    LockError, LockService, LockSystem as _, ReleaseOutcome, Token, Trips, Waiting, Wish,
+    systems::Redis,
+};
+
+use crate::{
+    pair::{
+        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
+        keys, soon, wish,
+    },
+    redis_server::RedisServer,
+};
+
+async fn connect() -> Result<(Pair, RedisServer)> {
+    let server = RedisServer::start().await?;
+    let pair = Pair::new(Redis::open(&server.url())?, Redis::open(&server.url())?);
+    Ok((pair, server))
+}
+
+crate::every_lock!(connect());
+crate::leases!(connect());
+
+async fn next_token(service: &LockService) -> Result<Token> {
+    let held = get(service, wish(&["a"])).await?;
+    let token = held.token(&key("a")).context("no token")?;
+    held.release().await;
+    Ok(token)
+}
+
+#[tokio::test]
+async fn tokens_rise_after_redis_lost_its_memory() -> Result<()> {
+    let (pair, mut server) = connect().await?;
+    let before = next_token(&pair.ana).await?;
+    server.run::<()>(&["FLUSHALL"]).await?;
+    let after_flush = next_token(&pair.ben).await?;
+    server.kill()?;
+    server.start_again().await?;
+    let after_restart = next_token(&pair.ana).await?;
+    ensure!(
+        before < after_flush && after_flush < after_restart,
+        "{before} {after_flush} {after_restart}"
+    );
+    Ok(())
+}
+
+/// Lua would round a number of more than 14 digits when it turns it into a text.
+#[tokio::test]
+async fn large_tokens_keep_all_their_digits() -> Result<()> {
+    let (pair, server) = connect().await?;
+    server
+        .run::<()>(&["SET", "{doublebook}:token", "8123456789012345"])
+        .await?;
+    ensure!(next_token(&pair.ana).await?.get() == 8_123_456_789_012_346);
+    ensure!(next_token(&pair.ben).await?.get() == 8_123_456_789_012_347);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_counter_never_expires() -> Result<()> {
+    let (pair, server) = connect().await?;
+    next_token(&pair.ana).await?;
+    let rest: i64 = server.run(&["PTTL", "{doublebook}:token"]).await?;
+    ensure!(rest == -1, "the counter ends in {rest} ms");
+    Ok(())
+}
+
+#[tokio::test]
+async fn scripts_are_loaded_again_when_redis_forgot_them() -> Result<()> {
+    let (pair, server) = connect().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
+    ensure!(held.confirm().await?);
+    server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
+    ensure!(held.release().await == ReleaseOutcome::Released);
+    server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
+    drop(get(&pair.ben, at_once(&["a"])).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_redis_that_is_down_is_unavailable_at_once_and_works_when_it_is_back() -> Result<()> {
+    let (pair, mut server) = connect().await?;
+    let held = get(
+        &pair.ana,
+        Wish {
+            ttl: SHORT,
+            ..wish(&["a"])
+        },
+    )
+    .await?;
+    server.kill()?;
+    for service in [&pair.ana, &pair.ben] {
+        let began = Instant::now();
+        let refused = service.acquire(wish(&["b"])).await;
+        println!("down was told after {:?}", began.elapsed());
+        ensure!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+        ensure!(
+            began.elapsed() < Duration::from_secs(3),
+            "it took {:?}",
+            began.elapsed()
+        );
+    }
+    soon("the own timer tells the loss", held.lost()).await?;
+
+    server.start_again().await?;
+    let began = Instant::now();
+    for service in [&pair.ana, &pair.ben] {
+        drop(get(service, wish(&["b"])).await?);
+    }
+    println!("works {:?} after it was back", began.elapsed());
+    ensure!(began.elapsed() < Duration::from_secs(6));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_redis_that_was_never_there_does_not_keep_a_program_from_starting() -> Result<()> {
+    let service = LockService::new(std::sync::Arc::new(Redis::open("redis://127.0.0.1:1")?));
+    let refused = service.acquire(wish(&["a"])).await;
+    ensure!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_waits_is_told_that_redis_went_down() -> Result<()> {
+    let (pair, mut server) = connect().await?;
+    let _held = get(&pair.ana, wish(&["a"])).await?;
+    let waiter = tokio::spawn({
+        let ben = pair.ben.clone();
+        async move { ben.acquire(wish(&["a"])).await }
+    });
+    eventually("somebody waits", async || pair.ben.waiting() == 1).await?;
+    server.kill()?;
+    let refused = soon("the waiter is told", waiter).await??;
+    ensure!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
+/// The first request on a connection that was cut is sent again: nobody sees an error.
+#[tokio::test]
+async fn a_cut_connection_is_made_anew() -> Result<()> {
+    let (pair, server) = connect().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    let made = pair.ana.system().connections();
+    server
+        .run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        .await?;
+    ensure!(held.confirm().await?);
+    server
+        .run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+        .await?;
+    drop(get(&pair.ana, at_once(&["b"])).await?);
+    ensure!(
+        pair.ana.system().connections() == made + 2,
+        "new connections are not counted"
+    );
+    Ok(())
+}
+
+/// The poll is too slow to be what wakes the waiters here: each wake-up is heard at the hub itself.
+#[tokio::test]
+async fn a_release_is_heard_by_the_other_process_also_after_its_subscription_was_cut() -> Result<()>
+{
+    let (pair, server) = connect().await?;
+    let hub = pair.ben.system().wakeups().context("no wake-ups")?;
+    for _ in 0..2 {
+        let listener = hub.listen(&keys(&["a"]));
+        soon("the subscription is there", listener.woken()).await?;
+        let claim = claim(&["a"], LONG);
+        grant(&pair.ana, &claim).await?;
+        free(&pair.ana, &claim).await?;
+        soon("the release is heard", listener.woken()).await?;
+        server
+            .run::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"])
+            .await?;
+    }
+    Ok(())
+}
+
+/// With a lease of a minute, only a wake-up or a poll lets a waiter in, and a poll is a request.
+#[tokio::test]
+async fn a_woken_waiter_asks_few_times() -> Result<()> {
+    let (pair, _server) = connect().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    let trips = Trips::default();
+    let waiter = tokio::spawn({
+        let (ben, trips) = (pair.ben.clone(), trips.clone());
+        async move {
+            ben.acquire(Wish {
+                trips,
+                waiting: Waiting::Notify,
+                ..wish(&["a"])
+            })
+            .await
+        }
+    });
+    eventually("the waiter has asked", async || trips.get() > 0).await?;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    held.release().await;
+    drop(soon("the waiter is let in", waiter).await???);
+    ensure!(trips.get() <= 10, "{} requests", trips.get());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_spoils_only_itself() -> Result<()> {
+    let (pair, server) = connect().await?;
+    server
+        .run::<()>(&["HSET", "{doublebook}:lock:a", "field", "value"])
+        .await?;
+    server
+        .run::<()>(&["SET", "{doublebook}:lock:b", "something else"])
+        .await?;
+    for spoilt in ["a", "b"] {
+        let refused = pair.ana.acquire(wish(&[spoilt])).await;
+        let Err(LockError::Unavailable { reason }) = refused else {
+            anyhow::bail!("{refused:?}");
+        };
+        ensure!(
+            reason.contains(&format!("{{doublebook}}:lock:{spoilt}")),
+            "{reason}"
+        );
+    }
+    drop(get(&pair.ana, at_once(&["c"])).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn both_replicas_see_the_same_server_and_notice_another_one() -> Result<()> {
+    let (pair, server) = connect().await?;
+    let ana = pair
+        .ana
+        .system()
+        .server("drawn by ana")
+        .await?
+        .context("no id")?;
+    let ben = pair
+        .ben
+        .system()
+        .server("drawn by ben")
+        .await?
+        .context("no id")?;
+    ensure!(ana.id == "drawn by ana" && ana == ben, "{ana:?} {ben:?}");
+    ensure!(server.url().ends_with(&ana.address), "{}", ana.address);
+    let (other, _other_server) = connect().await?;
+    let carol = other
+        .ana
+        .system()
+        .server("drawn by carol")
+        .await?
+        .context("no id")?;
+    ensure!(carol.id == "drawn by carol", "{carol:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_address_never_holds_the_password() -> Result<()> {
+    let redis = Redis::open("redis://someone:secret@127.0.0.1:1/3")?;
+    let error = redis
+        .ask(&claim(&["a"], LONG))
+        .await
+        .expect_err("nobody listens there");
+    ensure!(!error.to_string().contains("secret"), "{error}");
+    let bad = Redis::open("http://someone:secret@127.0.0.1").expect_err("no Redis URL");
+    ensure!(!bad.to_string().contains("secret"), "{bad}");
+    Ok(())
+}
+
+/// Ten thousand would take too long here; what is asked is whether a renewal ever comes after a release.
+#[tokio::test]
+async fn a_thousand_short_holds_leave_no_key() -> Result<()> {
+    let (pair, server) = connect().await?;
+    for _ in 0..1_000 {
+        let held = get(
+            &pair.ana,
+            Wish {
+                ttl: Duration::from_millis(30),
+                ..wish(&["a"])
+            },
+        )
+        .await?;
+        tokio::task::yield_now().await;
+        held.release().await;
+    }
+    ensure!(pair.ana.settle(PATIENCE).await);
+    let left: usize = server.run(&["EXISTS", "{doublebook}:lock:a"]).await?;
+    ensure!(
+        left == 0 && !is_taken(&pair.ben, &["a"]).await?,
+        "a renewal came after the release"
+    );
+    Ok(())
+}

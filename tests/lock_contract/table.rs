@@ -1,0 +1,100 @@
+//! The table keeps the contract, and what only a table can do wrong.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use doublebook::lock::{
+    LockError,
+    systems::{Table, TablePool, table::SQLITE_DDL},
+};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use tempfile::TempDir;
+
+use crate::pair::{LONG, Pair, at_once, claim, get, wish};
+
+/// Two pools on one file, as two replicas have.
+async fn sqlite() -> Result<(Pair, TempDir)> {
+    let folder = tempfile::tempdir()?;
+    let pools = (open(&folder).await?, open(&folder).await?);
+    sqlx::raw_sql(SQLITE_DDL).execute(&pools.0).await?;
+    Ok((
+        pair(TablePool::Sqlite(pools.0), TablePool::Sqlite(pools.1)),
+        folder,
+    ))
+}
+
+/// The table must exist.
+fn pair(ana: TablePool, ben: TablePool) -> Pair {
+    Pair::new(Table::new(ana), Table::new(ben))
+}
+
+async fn open(folder: &TempDir) -> Result<SqlitePool> {
+    let options = SqliteConnectOptions::new()
+        .filename(folder.path().join("locks.db"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal);
+    Ok(SqlitePoolOptions::new()
+        .max_connections(3)
+        .connect_with(options)
+        .await?)
+}
+
+mod on_sqlite {
+    crate::every_lock!(super::sqlite());
+    crate::leases!(super::sqlite());
+}
+
+#[tokio::test]
+async fn a_file_that_stays_busy_is_unavailable_and_not_taken() -> Result<()> {
+    let (pair, folder) = sqlite().await?;
+    let mut writer = open(&folder).await?.acquire().await?;
+    sqlx::raw_sql("BEGIN IMMEDIATE")
+        .execute(&mut *writer)
+        .await?;
+    for wanted in [&["a"][..], &["a", "b"]] {
+        let mut claim = claim(wanted, LONG);
+        claim.patience = Duration::from_millis(200);
+        let began = Instant::now();
+        let refused = pair.ana.system().ask(&claim).await;
+        println!("busy was told after {:?}", began.elapsed());
+        ensure!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+        ensure!(
+            began.elapsed() < Duration::from_secs(2),
+            "it took {:?}",
+            began.elapsed()
+        );
+    }
+    sqlx::raw_sql("ROLLBACK").execute(&mut *writer).await?;
+    drop(get(&pair.ana, at_once(&["a", "b"])).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_released_row_stays_and_keeps_its_token() -> Result<()> {
+    let (pair, folder) = sqlite().await?;
+    for _ in 0..3 {
+        get(&pair.ana, wish(&["a"])).await?.release().await;
+    }
+    let row: (Option<String>, i64, i64) =
+        sqlx::query_as("SELECT owner, token, expires_at FROM lock_lease")
+            .fetch_one(&open(&folder).await?)
+            .await?;
+    ensure!(row == (None, 3, 0), "{row:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_there_is_unavailable() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pool = TablePool::Sqlite(open(&folder).await?);
+    let pair = pair(pool.clone(), pool);
+    let refused = pair.ana.acquire(wish(&["a"])).await;
+    ensure!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    Ok(())
+}
