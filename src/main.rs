@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let (log, command) = Cli::read(std::env::args_os())?;
     start_tracing(log)?;
-    commands::run(command)
+    commands::run(log, command)
 }
 
 /// The log goes to standard error; `RUST_LOG` says how much of it.

@@ -1,7 +1,8 @@
 //! `doublebook guard`: runs one program and ends it when its owner is gone.
 //!
 //! Standard input is a pipe held by the owner; its end means that the owner is gone. Standard output gets one line, the
-//! number of the process; what the program itself says goes to standard error. The exit code is the program's.
+//! number of the process; what the program itself says goes to standard error. The exit code is the program's. SIGTERM and
+//! SIGINT ask the program to end, SIGQUIT kills it.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -59,6 +60,7 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<ExitCode> {
     let mut lifeline = lifeline()?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
     // Caught so that it does not end us: the kernel sends it to a group whose owner dies while one of it is stopped.
     let _hangup = signal(SignalKind::hangup())?;
 
@@ -67,6 +69,7 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<ExitCode> {
 
     tokio::select! {
         status = program.wait() => return Ok(exit_code(status?)),
+        _ = quit.recv() => return kill_now(program).await,
         () = closed(&mut lifeline) => {}
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -76,14 +79,18 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<ExitCode> {
     let _ = kill(pid, args.stop_signal.signal());
 
     tokio::select! {
-        status = program.wait() => return Ok(exit_code(status?)),
-        () = patience(&mut lifeline) => {}
+        status = program.wait() => Ok(exit_code(status?)),
+        _ = quit.recv() => kill_now(program).await,
+        () = patience(&mut lifeline) => kill_now(program).await,
     }
+}
+
+async fn kill_now(mut program: Child) -> anyhow::Result<ExitCode> {
     program.start_kill().context("cannot kill the program")?;
-    let status = timeout(PATIENCE_KILLED, program.wait())
-        .await
-        .context("the program did not end when killed")?;
-    Ok(exit_code(status?))
+    let status = timeout(PATIENCE_KILLED, program.wait()).await;
+    Ok(exit_code(
+        status.context("the program did not end when killed")??,
+    ))
 }
 
 /// Our standard input, which must be a pipe: only a pipe ends with its owner.

@@ -1,6 +1,6 @@
 //! The command line: what can be asked of the binary, and where it is done.
 //!
-//! Each flag has its environment variable. What is wrong with them is told in one line, by a [`UsageError`], before
+//! Each flag has its environment variable. What is wrong with them is told in one line, by a `UsageError`, before
 //! anything is started.
 
 pub mod address;
@@ -16,6 +16,8 @@ pub mod serve;
 pub mod up;
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -64,6 +66,16 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl LogFormat {
+    /// Its name in `DOUBLEBOOK_LOG`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// A wrong setting: one line that names it, exit code 2.
@@ -117,10 +129,10 @@ fn first_paragraph(message: &str) -> String {
 }
 
 /// Does what was asked.
-pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => all_cores()?
-            .block_on(up::run(args))
+            .block_on(up::run(args, log))
             .map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => all_cores()?
             .block_on(serve::run(args))
@@ -138,6 +150,12 @@ fn all_cores() -> std::io::Result<Runtime> {
 
 fn one_core() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
+}
+
+/// Tells people one thing, on standard output. Nobody listening is no reason to stop.
+fn say(line: impl Display) {
+    let mut stdout = std::io::stdout();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub struct ServeArgs {
     #[arg(long, env = "DOUBLEBOOK_ADVERTISE", value_name = "URL")]
     pub advertise: Option<String>,
 
-    /// The database shared by all replicas [default: sqlite:<data-dir>/doublebook.db]
+    /// The database shared by all replicas [default: doublebook.db in the data folder]
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database: Option<String>,
 

@@ -26,6 +26,9 @@ const ANNOUNCE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long [`Guarded::stop`] waits for the guard: longer than the guard waits for its program.
 const STOP_DEADLINE: Duration = Duration::from_secs(8);
 
+/// How long [`Guarded::kill`] waits for the guard to kill its program and go.
+const KILL_DEADLINE: Duration = Duration::from_secs(3);
+
 /// Starts programs under a guard.
 #[derive(Debug, Clone)]
 pub struct Launcher {
@@ -296,28 +299,40 @@ impl Guarded {
 
     /// Asks the program to end and waits until it has; one that does not listen is killed.
     pub async fn stop(&mut self) -> anyhow::Result<()> {
-        if self.try_wait()?.is_some() {
-            return Ok(());
+        if !self.ask(Signal::SIGTERM, STOP_DEADLINE).await? {
+            self.kill().await?;
         }
-        if let Some(guard) = self.group {
-            ignore_gone(kill(guard, Signal::SIGTERM))?;
-        }
-        match timeout(STOP_DEADLINE, self.wait()).await {
-            Ok(status) => status.map(drop).context("cannot wait for a guard"),
-            Err(_) => self.kill().await,
-        }
+        Ok(())
     }
 
-    /// Kills the program and its guard at once, as a crash would, and waits until they are gone.
+    /// Kills the program with SIGKILL, as a crash would, and waits until it is gone.
+    ///
+    /// The guard does it: it alone knows that the number still belongs to its program, and leaves no zombie behind.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
-        // By its group: the guard is our child and not waited for yet, so its number cannot be somebody else's.
-        if self.try_wait()?.is_none()
-            && let Some(group) = self.group
-        {
+        if self.ask(Signal::SIGQUIT, KILL_DEADLINE).await? {
+            return Ok(());
+        }
+        // A guard that does not listen, perhaps frozen, is killed with its whole group.
+        if let Some(group) = self.group {
             ignore_gone(killpg(group, Signal::SIGKILL))?;
         }
-        self.wait().await?;
+        self.wait().await.context("cannot wait for a guard")?;
         Ok(())
+    }
+
+    /// Sends the guard a signal and says whether it ended within `patience`.
+    async fn ask(&mut self, signal: Signal, patience: Duration) -> anyhow::Result<bool> {
+        if self.try_wait()?.is_some() {
+            return Ok(true);
+        }
+        // The guard is our child and not waited for yet, so its number cannot be somebody else's.
+        if let Some(guard) = self.group {
+            ignore_gone(kill(guard, signal))?;
+        }
+        match timeout(patience, self.wait()).await {
+            Ok(ended) => ended.map(|_| true).context("cannot wait for a guard"),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Sends a signal to the program, not to its guard; one that has ended gets none.

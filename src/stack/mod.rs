@@ -1,6 +1,6 @@
 //! Real servers, started and ended with the program that asked for them.
 //!
-//! Every process started here runs under a guard ([`child`]): it ends with its owner, even when the owner is killed.
+//! Every process started here runs under a guard (`child`): it ends with its owner, even when the owner is killed.
 //! Every server listens on a free loopback port, keeps its data in the folder it was given, and answers before `start`
 //! returns. Nothing here knows seats, rooms or HTTP.
 //!
@@ -8,7 +8,6 @@
 
 pub mod child;
 
-/// Which servers this machine has, and which package brings the others.
 pub mod found;
 
 pub mod port;

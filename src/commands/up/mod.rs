@@ -1,12 +1,294 @@
-//! `doublebook up`: everything, on this machine.
+//! `doublebook up`: replicas, a database and lock servers on this machine, for as long as it runs.
+//!
+//! It promises that everything it starts is private to this run and ends with it, that a wrong setting is told before
+//! anything is started, and that what dies is started again. It takes no part in bookings: a replica does not know
+//! whether `up` or somebody else started it.
 
+mod data_folder;
+
+mod plan;
+
+mod replica;
+
+mod supervision;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 use clap::Args;
+use futures_util::future::try_join_all;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs everything.
+use self::data_folder::DataFolder;
+use self::plan::{Database, Plan, Redis};
+use self::replica::Replica;
+use self::supervision::Supervisor;
+use super::{LogFormat, say};
+use crate::stack::child::Program;
+use crate::stack::{Launcher, PostgresServer, RedisServer};
+
+/// Runs replicas, a database and every lock server found on this machine.
 #[derive(Debug, Args)]
-pub struct UpArgs {}
+pub struct UpArgs {
+    /// How many replicas; they are named A, B, C …
+    #[arg(long, env = "DOUBLEBOOK_REPLICAS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=26))]
+    pub replicas: u16,
 
-/// Runs everything until it is told to stop.
-pub async fn run(_args: UpArgs) -> anyhow::Result<()> {
-    Ok(())
+    /// The port of replica A; the next ones follow
+    #[arg(long, env = "DOUBLEBOOK_PORT", default_value_t = 3001, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+
+    /// sqlite (a file in the data folder), postgres (a private one), or the URL of a database
+    #[arg(
+        long,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        default_value = "sqlite"
+    )]
+    pub database: String,
+
+    /// Lock servers to start: auto (every one found), none, or a list such as redis
+    /// [default: auto; none with the URL of a database]
+    #[arg(long, env = "DOUBLEBOOK_SERVERS")]
+    pub servers: Option<String>,
+
+    /// A Redis that runs already, used instead of a private one
+    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_name = "URL")]
+    pub redis_url: Option<String>,
+
+    /// The folder of everything that is kept
+    #[arg(
+        long,
+        env = "DOUBLEBOOK_DATA_DIR",
+        default_value = ".doublebook",
+        value_name = "FOLDER"
+    )]
+    pub data_dir: PathBuf,
+}
+
+/// Starts everything, keeps it running until Ctrl-C or SIGTERM, and stops it: replicas first, then servers.
+pub async fn run(args: UpArgs, log: LogFormat) -> anyhow::Result<()> {
+    let plan = Plan::new(&args)?;
+    let folder = DataFolder::lock(&args.data_dir)?;
+    plan.check_ports(folder.predecessor_was_killed()).await?;
+    let mut stop = StopSignals::listen()?;
+
+    let running = tokio::select! {
+        running = start(&plan, folder.path(), log) => running?,
+        // What has been started is dropped, and its guards end it.
+        () = stop.received() => return Ok(()),
+    };
+    running.announce();
+    let supervised = running.supervise();
+
+    stop.received().await;
+    say("stopping; press Ctrl-C again to stop at once");
+    tokio::select! {
+        () = supervised.stop() => folder.leave(),
+        () = stop.received() => Ok(()),
+    }
+}
+
+/// Everything that runs.
+struct Running {
+    replicas: Vec<Replica>,
+    servers: Servers,
+    /// The database in words, without its password.
+    database: String,
+}
+
+/// The private servers.
+struct Servers {
+    redis: Option<RedisServer>,
+    postgres: Option<PostgresServer>,
+}
+
+/// Where the replicas find what they share. Both may carry a password.
+struct Addresses {
+    database: String,
+    redis: Option<String>,
+}
+
+async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Running> {
+    plan.missing().iter().for_each(say);
+    let launcher = Launcher::of_this_program().context("cannot find this program's own file")?;
+    let servers = Servers::start(plan, &launcher, folder).await?;
+    let addresses = Addresses::of(plan, &servers, folder)?;
+
+    super::prepare(&addresses.database, addresses.redis.as_deref())
+        .await
+        .context("cannot prepare the database")?
+        .iter()
+        .for_each(say);
+
+    let replicas = plan.replicas().map(|(name, port)| {
+        let program = addresses.tell(replica::program(&launcher, name, port, folder));
+        let program = program.env("DOUBLEBOOK_LOG", log.as_str());
+        Replica::start(launcher.clone(), program, name, port)
+    });
+    let replicas = try_join_all(replicas).await?;
+    let database = in_words(plan, &servers, folder);
+    Ok(Running {
+        replicas,
+        servers,
+        database,
+    })
+}
+
+impl Servers {
+    async fn start(plan: &Plan, launcher: &Launcher, folder: &Path) -> anyhow::Result<Self> {
+        let redis = match plan.redis {
+            Redis::Private => Some(RedisServer::start(launcher, folder).await?),
+            Redis::Given(_) | Redis::None => None,
+        };
+        let postgres = match plan.database {
+            Database::Postgres => Some(PostgresServer::start(launcher, folder).await?),
+            Database::Sqlite | Database::Url(_) => None,
+        };
+        if let Some(elsewhere) = postgres.as_ref().and_then(PostgresServer::stands_elsewhere) {
+            say(format!(
+                "PostgreSQL's data stands in {}: it does not run as root, and the user it runs as cannot reach {}",
+                elsewhere.display(),
+                folder.display()
+            ));
+        }
+        Ok(Self { redis, postgres })
+    }
+}
+
+impl Addresses {
+    fn of(plan: &Plan, servers: &Servers, folder: &Path) -> anyhow::Result<Self> {
+        let database = match (&plan.database, &servers.postgres) {
+            (Database::Url(url), _) => url.clone(),
+            (_, Some(postgres)) => postgres.url(),
+            (_, None) => sqlite_url(&sqlite_file(folder))?,
+        };
+        let redis = match (&plan.redis, &servers.redis) {
+            (Redis::Given(url), _) => Some(url.clone()),
+            (_, redis) => redis.as_ref().map(RedisServer::url),
+        };
+        Ok(Self { database, redis })
+    }
+
+    /// Tells them to a replica, in its environment: everybody can read its command line.
+    fn tell(&self, replica: Program) -> Program {
+        // Two replicas under one advertised address would answer for each other.
+        let replica = replica
+            .env("DATABASE_URL", &self.database)
+            .without_env("DOUBLEBOOK_ADVERTISE");
+        match &self.redis {
+            Some(url) => replica.env("REDIS_URL", url),
+            None => replica.without_env("REDIS_URL"),
+        }
+    }
+}
+
+fn in_words(plan: &Plan, servers: &Servers, folder: &Path) -> String {
+    match (&plan.database, &servers.postgres) {
+        (Database::Url(_), _) => "the one that was given".to_owned(),
+        (_, Some(postgres)) => format!("a private PostgreSQL on 127.0.0.1:{}", postgres.port()),
+        (_, None) => format!("SQLite in {}", sqlite_file(folder).display()),
+    }
+}
+
+fn sqlite_file(folder: &Path) -> PathBuf {
+    folder.join("doublebook.db")
+}
+
+/// The URL of a SQLite file; the two characters that mean something in a URL are written by number.
+fn sqlite_url(file: &Path) -> anyhow::Result<String> {
+    let file = file
+        .to_str()
+        .with_context(|| format!("{} is not valid text", file.display()))?;
+    Ok(format!(
+        "sqlite:{}",
+        file.replace('%', "%25").replace('?', "%3F")
+    ))
+}
+
+impl Running {
+    fn announce(&self) {
+        say("doublebook is running:");
+        for replica in &self.replicas {
+            say(format!("  replica {}  {}", replica.name(), replica.url()));
+        }
+        if let Some(redis) = &self.servers.redis {
+            say(format!(
+                "  redis      a private one on 127.0.0.1:{}",
+                redis.port()
+            ));
+        }
+        say(format!("  database   {}", self.database));
+        say("press Ctrl-C to stop");
+    }
+
+    fn supervise(self) -> Supervised {
+        let mut replicas = Supervisor::default();
+        for replica in self.replicas {
+            replicas.watch(replica);
+        }
+        let mut servers = Supervisor::default();
+        if let Some(redis) = self.servers.redis {
+            servers.watch(redis);
+        }
+        if let Some(postgres) = self.servers.postgres {
+            servers.watch(postgres);
+        }
+        Supervised { replicas, servers }
+    }
+}
+
+/// Everything that is kept running.
+struct Supervised {
+    replicas: Supervisor,
+    servers: Supervisor,
+}
+
+impl Supervised {
+    /// Replicas first: they finish what they have begun, and need the servers for it.
+    async fn stop(self) {
+        self.replicas.stop().await;
+        self.servers.stop().await;
+    }
+}
+
+/// Ctrl-C and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::str::FromStr;
+
+    use sqlx::sqlite::SqliteConnectOptions;
+
+    use super::sqlite_url;
+
+    #[test]
+    fn any_file_has_a_url() {
+        for file in ["/a/doublebook.db", "/50% off?/a b#c.db"] {
+            let options =
+                SqliteConnectOptions::from_str(&sqlite_url(Path::new(file)).unwrap()).unwrap();
+            assert_eq!(options.get_filename(), Path::new(file));
+        }
+    }
 }

@@ -123,8 +123,9 @@ impl Home {
 
     /// Removes the `postmaster.pid` of a killed run if its number now belongs to somebody else.
     ///
-    /// If nobody has the number, PostgreSQL sees that itself. If a PostgreSQL on this data has it, the file is right.
-    /// Only a stranger's process that got the number later would keep PostgreSQL from ever starting.
+    /// If nobody has the number, PostgreSQL sees that itself, and uses the file to look for processes of the old server
+    /// that still hold its memory. If a PostgreSQL on this data has it, the file is right. Only a stranger's process
+    /// that got the number later would keep PostgreSQL from ever starting.
     pub fn clear_stale_pid_file(&self) {
         let file = self.data().join("postmaster.pid");
         let Some(pid) = fs::read_to_string(&file)
@@ -137,6 +138,10 @@ impl Home {
         let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else {
             return;
         };
+        // A process that is dead and not waited for yet has no arguments; it may be the one that we killed.
+        if command_line.is_empty() {
+            return;
+        }
         let data = self.data();
         let ours = command_line
             .split(|byte| *byte == 0)
