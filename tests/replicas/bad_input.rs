@@ -194,6 +194,7 @@ async fn bodies_that_are_no_json_are_refused(database: Database) {
         b"{\"seat\":\"A1\",\"buyer\":\"\\ud800\"}".to_vec(),
         b"{\"seat\":\"A1\",\"buyer\":\"\xff\xfe\"}".to_vec(),
         b"\xef\xbb\xbf{\"seat\":\"A1\",\"buyer\":\"Ana\"".to_vec(),
+        vec![b'['; 50_000],
         vec![b'['; 100_000],
         [vec![b'['; 100_000], vec![b']'; 100_000]].concat(),
         "{\"seat\":".repeat(50_000).into_bytes(),
@@ -204,13 +205,19 @@ async fn bodies_that_are_no_json_are_refused(database: Database) {
         .concat(),
     ];
     for body in bodies {
+        // What is too long may be refused as such before it is read.
+        let fine: &[u16] = if body.len() < 60_000 {
+            &[400, 422]
+        } else {
+            &[400, 413, 422]
+        };
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         for path in ["/bookings", "/transfers"] {
             let answer = untouched
                 .room
                 .posts(path, Some("application/json"), body.clone())
                 .await;
-            assert!([400, 422].contains(&answer.status), "{shown}: {answer:?}");
+            assert!(fine.contains(&answer.status), "{shown}: {answer:?}");
             answer.problem();
             untouched.took_no_lock(&answer);
         }
@@ -218,7 +225,7 @@ async fn bodies_that_are_no_json_are_refused(database: Database) {
         let answer = room
             .posts("/races", Some("application/json"), body.clone())
             .await;
-        assert!([400, 422].contains(&answer.status), "{shown}: {answer:?}");
+        assert!(fine.contains(&answer.status), "{shown}: {answer:?}");
         answer.problem();
     }
     untouched.is_untouched().await;

@@ -1,10 +1,11 @@
 //! What every answer looks like.
 
+use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{A, Answer, B, Database, World};
+use crate::support::{A, Answer, B, Database, PATIENCE, World};
 
 on_both_databases!(
     a_room_is_described_as_documented,
@@ -17,6 +18,7 @@ on_both_databases!(
     an_attempt_keeps_the_label_that_it_was_given,
     tokens_grow_with_each_grant,
     an_audit_is_answered_as_documented,
+    a_silent_replica_leaves_open_how_many_leases_are_left,
     gates_tell_who_waits_on_all_replicas,
     replicas_know_each_other,
     locks_say_what_they_guarantee,
@@ -336,6 +338,20 @@ async fn an_audit_is_answered_as_documented(database: Database) {
         })
     );
     assert_eq!(room.looks().await["audit"]["sentence"], audit["sentence"]);
+}
+
+/// Frozen, it may hold some; dead, it holds none.
+async fn a_silent_replica_leaves_open_how_many_leases_are_left(database: Database) {
+    let world = World::own(database).start().await;
+    let room = world.room("silent").await;
+    assert_eq!(room.audit().await.leases_left, Some(0));
+    world.process(B).signal(Signal::SIGSTOP);
+    assert_eq!(room.audit().await.leases_left, None);
+    assert!(room.audit().await.clean, "it is no part of it");
+    world.process(B).signal(Signal::SIGCONT);
+    room.has_no_lease_left(PATIENCE).await;
+    world.kills(B);
+    assert_eq!(room.audit().await.leases_left, Some(0));
 }
 
 async fn gates_tell_who_waits_on_all_replicas(database: Database) {

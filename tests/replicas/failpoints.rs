@@ -111,7 +111,6 @@ async fn a_replica_without_failpoints_refuses_them(database: Database) {
     for pause in [
         json!({"at": "after_read", "ms": 1}),
         json!({"at": "after_read", "gate": "g"}),
-        json!({}),
     ] {
         let booking = room.books("Ana", "A1").with("pause", pause.clone()).await;
         booking.refuses(&["failpoints-off"], "failpoints");

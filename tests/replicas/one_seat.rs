@@ -11,6 +11,7 @@ on_both_databases!(
 );
 
 under_each_lock!(is_sold_once_under: redis, table, row);
+under_each_lock!(is_sold_once_to_those_who_poll_under: redis, table);
 
 /// Both have read that it is free before either of them writes.
 async fn is_sold_twice_without_a_lock(database: Database) {
@@ -89,6 +90,21 @@ async fn is_sold_once_under(database: Database, lock: &str) {
         }
         room.audit().await.is_clean_after(100);
     }
+}
+
+/// The same for waiters that nobody wakes.
+async fn is_sold_once_to_those_who_poll_under(database: Database, lock: &str) {
+    let world = World::shared(database).await;
+    let switches = json!({"lock": lock, "waiting": "backoff", "think_ms": 20});
+    let room = world.room_with("polling", switches).await;
+    for seat in ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8"] {
+        assert_eq!(
+            both_ask(&room, seat).await,
+            ["booked", "seat-taken"],
+            "seat {seat}"
+        );
+    }
+    room.audit().await.is_clean_after(8);
 }
 
 /// Ana on A and Ben on B at once; what they got, in alphabetical order.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{
     A, Database, PATIENCE, PROGRAM, Process, Room, Scratch, Up, World, eventually, free_ports,
-    promised,
+    promised, shared_postgres_database,
 };
 
 /// A replica on SQLite with nothing else needs at most this.
@@ -12,10 +12,14 @@ const RESIDENT_MB: u64 = 40;
 /// How old it is then.
 const AGE: Duration = Duration::from_secs(30);
 
-#[tokio::test]
-async fn five_replicas_start_together_on_an_empty_file() {
+on_both_databases!(five_replicas_start_together_on_an_empty_database);
+
+async fn five_replicas_start_together_on_an_empty_database(database: Database) {
     let scratch = Scratch::new("five");
-    let url = format!("sqlite:{}", scratch.join("doublebook.db").display());
+    let url = match database {
+        Database::Sqlite => format!("sqlite:{}", scratch.join("doublebook.db").display()),
+        Database::Postgres => shared_postgres_database("five").await,
+    };
     let port = free_ports(5);
     let replicas: Vec<Process> = (0..5)
         .map(|number| {
@@ -116,6 +120,25 @@ async fn wrong_settings_are_one_line_and_exit_code_2() {
     ];
     refuses_to_start(&redis, "redis").await;
     refuses_to_start(&["serve", "--colour", "red"], "--colour").await;
+}
+
+#[tokio::test]
+async fn a_second_up_on_the_same_data_is_one_line_and_exit_code_2() {
+    let up = Up::with_servers("none", "sqlite");
+    up.starts().await;
+    let data = up.data();
+    let port = free_ports(2).to_string();
+    let data = data.to_str().expect("a readable path");
+    let arguments = [
+        "up",
+        "--port",
+        &port,
+        "--data-dir",
+        data,
+        "--servers",
+        "none",
+    ];
+    refuses_to_start(&arguments, "data").await;
 }
 
 /// SIGKILL of `up`: its guards, replicas and servers end by themselves.

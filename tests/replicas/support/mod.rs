@@ -22,7 +22,7 @@ pub use deadline::{PATIENCE, eventually, promised, soak};
 pub use ports::free_ports;
 pub use process::{PROGRAM, Process};
 pub use room::Room;
-pub use servers::Folder as Scratch;
+pub use servers::{Folder as Scratch, shared_postgres_database};
 pub use up::Up;
 pub use world::{
     Database,

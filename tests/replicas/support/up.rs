@@ -1,6 +1,7 @@
 //! The whole program, started with its default command.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -62,6 +63,11 @@ impl Up {
             })
             .await;
         }
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
     }
 
     pub fn process(&self) -> &Process {
