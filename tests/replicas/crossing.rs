@@ -1,0 +1,93 @@
+//! Alice gives 10 to bob while bob gives 10 to alice, on two replicas.
+
+use serde_json::json;
+
+use crate::support::{A, Answer, Attempt, B, Database, Room, World, soak};
+
+under_each_lock!(ends_in_a_timeout_as_given_under: redis, table);
+
+under_each_lock!(succeeds_sorted_under: redis, table, row);
+
+/// Each has its first lock and asks for the other one's: nobody can get both, five times of five.
+async fn ends_in_a_timeout_as_given_under(database: Database, lock: &str) {
+    let world = World::shared(database).await;
+    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 2000});
+    let room = world.room_with("as-given", switches).await;
+
+    for _ in 0..5 {
+        let [there, back] = both_at_their_first_lock(&room).await;
+        let outcomes = [there.outcome(), back.outcome()];
+        let late = outcomes.iter().filter(|one| *one == "lock-timeout").count();
+        assert!(late >= 1, "{outcomes:?}");
+        let done = outcomes.iter().filter(|one| *one == "transferred").count();
+        assert_eq!(late + done, 2, "{outcomes:?}");
+    }
+    let audit = room.audit().await;
+    assert!(audit.clean, "a refused transfer leaves nothing: {audit:?}");
+}
+
+/// The rows are the locks, and PostgreSQL ends one of the two.
+#[tokio::test]
+async fn ends_in_a_deadlock_as_given_under_row_on_postgres() {
+    let world = World::shared(Database::Postgres).await;
+    // The server looks for deadlocks after one second, well before this is over.
+    let switches = json!({"lock": "row", "order": "as_given", "wait_ms": 20_000});
+    let room = world.room_with("deadlock", switches).await;
+
+    let answers = both_at_their_first_lock(&room).await;
+    let mut outcomes = answers.map(|answer| answer.outcome());
+    outcomes.sort();
+    assert_eq!(outcomes, ["deadlock", "transferred"]);
+    room.audit().await.is_clean_after(1);
+}
+
+/// There is one lock for the whole file, so nobody can have half of what he needs. The page says so.
+#[tokio::test]
+async fn succeeds_as_given_under_row_on_sqlite() {
+    let world = World::own(Database::Sqlite).start().await;
+    let switches = json!({"lock": "row", "order": "as_given", "think_ms": 20});
+    let room = world.room_with("one-lock", switches).await;
+
+    for _ in 0..10 {
+        for answer in both_at_once(&room).await {
+            answer.is("transferred");
+        }
+    }
+    room.audit().await.is_clean_after(20);
+
+    let page = world.get(A, &format!("/rooms/{}", room.name)).await;
+    assert!(page.text.contains("whole file"), "{}", page.text);
+}
+
+/// Both ask for alice first: one of them waits, and both get their turn, 100 times.
+async fn succeeds_sorted_under(database: Database, lock: &str) {
+    let world = World::for_lock(database, lock).await;
+    let switches = json!({"lock": lock, "think_ms": 5, "wait_ms": 20_000});
+    let room = world.room_with("sorted", switches).await;
+
+    let runs = 100 * soak();
+    for run in 0..runs {
+        for answer in both_at_once(&room).await {
+            assert_eq!(answer.outcome(), "transferred", "run {run}: {answer:?}");
+        }
+    }
+    assert_eq!(room.balance("alice").await, "100.00");
+    assert_eq!(room.balance("bob").await, "100.00");
+    room.audit().await.is_clean_after(2 * runs as u64);
+}
+
+async fn both_at_once(room: &Room) -> [Answer; 2] {
+    let there = room.transfers("alice", "bob", "10.00").on(A).starts();
+    let back = room.transfers("bob", "alice", "10.00").on(B).starts();
+    [there.answer().await, back.answer().await]
+}
+
+/// Lets both go when each holds the lock of its giver and not yet that of its taker.
+async fn both_at_their_first_lock(room: &Room) -> [Answer; 2] {
+    let gated = |attempt: Attempt| attempt.pausing_at("after_grant").at_gate("both").starts();
+    let there = gated(room.transfers("alice", "bob", "10.00").on(A));
+    let back = gated(room.transfers("bob", "alice", "10.00").on(B));
+    room.both_wait_at_gate("both", "after_grant").await;
+    room.opens("both").await;
+    [there.answer().await, back.answer().await]
+}
