@@ -1,5 +1,6 @@
 //! The binary: parse, start tracing, dispatch.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use doublebook::commands::{self, Cli, LogFormat, UsageError};
@@ -31,6 +32,8 @@ fn start_tracing(format: LogFormat) -> anyhow::Result<()> {
         .map_err(|error| UsageError::new(format!("RUST_LOG is wrong: {error}")))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.init(),

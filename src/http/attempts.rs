@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::Shared;
@@ -222,28 +223,38 @@ fn with_attempt<T>(
     }
 }
 
-/// Notes how an attempt ended, in the journal and in one line of the log.
-fn ended<T>(
-    app: &App,
-    attempt: Uuid,
+/// Runs an attempt to its end, and notes the end in the journal and in one line of the log.
+async fn run<T, E, W>(
+    app: &Arc<App>,
+    intent: Intent,
     success: &str,
-    timing: Timing,
-    result: Result<T, Problem>,
-) -> Result<T, Problem> {
-    let outcome = result
-        .as_ref()
-        .map_or_else(|problem| problem.word().to_owned(), |_| success.to_owned());
-    app.journal.end(attempt, &outcome);
-    tracing::info!(
-        replica = app.me.name,
-        %attempt,
-        outcome,
-        wait_ms = timing.wait.as_millis() as u64,
-        work_ms = timing.work.as_millis() as u64,
-        trips = timing.trips,
-        "the attempt ended"
-    );
-    result
+    walk: impl FnOnce(Arc<section::Attempt>) -> W + Send + 'static,
+) -> (Result<T, Problem>, Timing)
+where
+    T: Send + 'static,
+    E: From<section::SectionError> + Send + 'static,
+    Problem: From<E>,
+    W: Future<Output = Result<T, E>> + Send,
+{
+    let attempt = intent.attempt;
+    let span = tracing::info_span!("attempt", id = %attempt, room = %intent.room);
+    let running = async {
+        let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
+        let result = result.map_err(Problem::from);
+        let outcome = result
+            .as_ref()
+            .map_or_else(|problem| problem.word().to_owned(), |_| success.to_owned());
+        app.journal.end(attempt, &outcome);
+        tracing::info!(
+            outcome,
+            wait_ms = timing.wait.as_millis() as u64,
+            work_ms = timing.work.as_millis() as u64,
+            trips = timing.trips,
+            "the attempt ended"
+        );
+        (result, timing)
+    };
+    running.instrument(span).await
 }
 
 fn answer<T: Serialize>(attempt: Uuid, result: Result<T, Problem>, timing: Timing) -> Response {

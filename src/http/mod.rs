@@ -17,13 +17,14 @@ mod rooms;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, Uri, header};
-use axum::middleware;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
+use tracing::Instrument;
 
 use crate::app::App;
 use problem::Problem;
@@ -77,7 +78,17 @@ pub fn router(app: Arc<App>) -> Router {
             HeaderValue::from_static("nosniff"),
         ))
         .layer(CatchPanicLayer::custom(fault_of_ours))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&app),
+            name_the_replica,
+        ))
         .with_state(app)
+}
+
+/// Every line of the log names the replica.
+async fn name_the_replica(State(app): Shared, request: Request, next: Next) -> Response {
+    let span = tracing::info_span!("replica", name = app.me.name);
+    next.run(request).instrument(span).await
 }
 
 async fn nothing_here(uri: Uri) -> Response {

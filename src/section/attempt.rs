@@ -96,7 +96,6 @@ where
     E: From<SectionError> + Send + 'static,
     W: Future<Output = Result<T, E>> + Send,
 {
-    let span = tracing::info_span!("attempt", id = %intent.attempt, room = %intent.room);
     let attempt = match Attempt::begin(app, intent) {
         Ok(attempt) => attempt,
         Err(error) => return (Err(error.into()), Timing::default()),
@@ -114,7 +113,7 @@ where
                 () = stop => attempt.cut_short(walking).await,
             }
         }
-        .instrument(span)
+        .in_current_span()
     });
     let result = task.await.unwrap_or_else(|lost| {
         let error = if lost.is_panic() {
