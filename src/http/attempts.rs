@@ -92,17 +92,7 @@ pub async fn run_booking(
     };
     let walk =
         move |attempt: Arc<section::Attempt>| async move { booking::book(&attempt, &order).await };
-    let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
-    (
-        ended(
-            app,
-            attempt,
-            "booked",
-            timing,
-            result.map_err(Problem::from),
-        ),
-        timing,
-    )
+    run(app, intent, "booked", walk).await
 }
 
 /// Transfers, for the API and the page alike.
@@ -119,17 +109,7 @@ pub async fn run_transfer(
     let walk = move |attempt: Arc<section::Attempt>| async move {
         wallet::transfer(&attempt, &order).await
     };
-    let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
-    (
-        ended(
-            app,
-            attempt,
-            "transferred",
-            timing,
-            result.map_err(Problem::from),
-        ),
-        timing,
-    )
+    run(app, intent, "transferred", walk).await
 }
 
 fn booking_order(
