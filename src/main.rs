@@ -1,6 +1,6 @@
 //! The binary: parse, start tracing, dispatch.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use doublebook::commands::{self, Cli, LogFormat, UsageError};
@@ -9,12 +9,8 @@ use tracing_subscriber::EnvFilter;
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
         let line = format!("{error:#}").replace('\n', " ");
-        eprintln!("doublebook: {line}");
-        if error.is::<UsageError>() {
-            UsageError::EXIT_CODE.into()
-        } else {
-            ExitCode::FAILURE
-        }
+        let _ = writeln!(std::io::stderr(), "doublebook: {line}");
+        commands::exit_code(&error)
     })
 }
 

@@ -243,6 +243,16 @@ async fn what_dies_is_started_again_and_this_is_said() {
 }
 
 #[tokio::test]
+async fn a_private_postgres_that_crashes_is_started_again() {
+    let mut up = Up::start(&["--servers", "none", "--database", "postgres"]).await;
+    kill(up.only("bin/postgres -D"), Signal::SIGKILL).unwrap();
+    up.says("PostgreSQL ended").await;
+    up.says("PostgreSQL runs again").await;
+    assert!(up.end(Signal::SIGINT).await.success());
+    assert_eq!(up.everything(), []);
+}
+
+#[tokio::test]
 async fn a_second_up_on_the_same_folder_is_refused() {
     let mut up = Up::start(&["--servers", "none"]).await;
     let output = output_of(doublebook(&["up", "--data-dir"]).arg(&up.data)).await;

@@ -84,13 +84,15 @@ impl LogFormat {
 pub struct UsageError(String);
 
 impl UsageError {
-    /// The exit code of a wrong setting, as clap's.
-    pub const EXIT_CODE: u8 = 2;
-
     /// A wrong setting, told by this line.
     pub fn new(line: impl Into<String>) -> Self {
         Self(line.into())
     }
+}
+
+/// How the program exits after this error: 2 for a wrong setting, as clap does, 1 for anything else.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
 impl Cli {
