@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
+use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -96,11 +96,12 @@ impl LockService {
         let stop = CancellationToken::new();
         let _stop_when_dropped = stop.clone().drop_guard();
         let acquisition = waiting::acquire(self.shared.clone(), wish, stop);
-        // If the task ends after this future was dropped, its `Held` is dropped, which gives the lock back.
-        self.shared
-            .spawn(acquisition)
-            .await
-            .unwrap_or(Err(LockError::Cancelled))
+        let (result, taken) = oneshot::channel();
+        self.shared.spawn(async move {
+            // If nobody takes the result, it is dropped here, where `settle` still sees it, and gives itself back.
+            drop(result.send(acquisition.await));
+        });
+        taken.await.unwrap_or(Err(LockError::Cancelled))
     }
 
     /// Which lock system this is.

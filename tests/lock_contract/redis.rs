@@ -238,6 +238,25 @@ async fn a_key_of_another_type_spoils_only_itself() -> Result<()> {
     Ok(())
 }
 
+/// Neither "acquired" nor "taken": it may be behind.
+#[tokio::test]
+async fn a_redis_that_became_read_only_is_unavailable() -> Result<()> {
+    let (pair, server) = connect().await?;
+    let held = get(&pair.ana, wish(&["taken"])).await?;
+    server.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]).await?;
+    for wanted in ["taken", "free"] {
+        let refused = pair.ben.acquire(wish(&[wanted])).await;
+        ensure!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+    }
+    server.run::<()>(&["REPLICAOF", "NO", "ONE"]).await?;
+    held.release().await;
+    drop(get(&pair.ben, at_once(&["taken"])).await?);
+    Ok(())
+}
+
 #[tokio::test]
 async fn both_replicas_see_the_same_server_and_notice_another_one() -> Result<()> {
     let (pair, server) = connect().await?;
