@@ -46,7 +46,7 @@ pub struct Wish {
 /// Acquires locks of one lock system. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct LockService {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What the layers share.
