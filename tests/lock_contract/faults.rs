@@ -385,18 +385,29 @@ async fn giving_up_is_told_to_a_system_that_queues() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lease_of_no_time_is_a_bad_setting() -> Result<()> {
+async fn a_time_that_makes_no_sense_is_a_bad_setting() -> Result<()> {
     let service = LockService::new(Faulty::new());
-    let refused = service
-        .acquire(Wish {
-            ttl: Duration::ZERO,
+    let (never, forever) = (Duration::ZERO, Duration::MAX);
+    for senseless in [
+        Wish {
+            ttl: never,
             ..wish(&["a"])
-        })
-        .await;
-    ensure!(
-        matches!(refused, Err(LockError::BadSetting { .. })),
-        "{refused:?}"
-    );
+        },
+        Wish {
+            ttl: forever,
+            ..wish(&["a"])
+        },
+        Wish {
+            wait: forever,
+            ..wish(&["a"])
+        },
+    ] {
+        let refused = service.acquire(senseless).await;
+        ensure!(
+            matches!(refused, Err(LockError::BadSetting { .. })),
+            "{refused:?}"
+        );
+    }
     Ok(())
 }
 
