@@ -122,7 +122,7 @@ impl Lease {
             ..self.claim.clone()
         };
         self.trips.count();
-        let answer = timeout(claim.patience, self.shared.system.renew(&claim))
+        let answer = timeout(claim.overtime(), self.shared.system.renew(&claim))
             .await
             .unwrap_or_else(|_| Err(LockError::no_answer(&claim)))?;
         Ok(self.note(answer, sent))

@@ -145,7 +145,7 @@ impl Acquisition {
             let (system, claim) = (self.shared.system.clone(), claim.clone());
             async move { system.ask(&claim).await }
         });
-        match timeout(claim.patience, &mut asking).await {
+        match timeout(claim.overtime(), &mut asking).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 withdraw(&self.shared, claim.clone());

@@ -8,6 +8,7 @@
 mod broken;
 mod contract;
 mod faults;
+mod forwarder;
 mod in_memory;
 mod mutex;
 mod pair;

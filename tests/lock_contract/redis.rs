@@ -9,6 +9,7 @@ use doublebook::lock::{
 };
 
 use crate::{
+    forwarder::Forwarder,
     pair::{
         LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
         keys, soon, wish,
@@ -166,6 +167,40 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
     ensure!(
         pair.ana.system().connections() == made + 2,
         "new connections are not counted"
+    );
+    Ok(())
+}
+
+/// Its requests are never answered and never refused, as behind a firewall that forgot it.
+#[tokio::test]
+async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Result<()> {
+    let server = RedisServer::start().await?;
+    let forwarder = Forwarder::start(server.address()).await?;
+    let redis = Redis::open(&format!("redis://{}", forwarder.address()))?;
+    let service = LockService::new(std::sync::Arc::new(redis));
+    let ttl = SHORT * 5;
+    let held = get(
+        &service,
+        Wish {
+            ttl,
+            ..wish(&["a"])
+        },
+    )
+    .await?;
+    forwarder.hang();
+    ensure!(
+        tokio::time::timeout(ttl * 2, held.lost()).await.is_err(),
+        "the lease was lost"
+    );
+    forwarder.hang();
+    ensure!(
+        held.release().await == ReleaseOutcome::Released,
+        "the release hangs"
+    );
+    ensure!(
+        service.system().connections() == 3,
+        "{} connections",
+        service.system().connections()
     );
     Ok(())
 }
