@@ -69,6 +69,14 @@ pub struct Claim {
     pub patience: Duration,
 }
 
+impl Claim {
+    /// How long the layers wait for the answer: a little longer than the system should need to say that there is
+    /// none. Only the system can drop a connection that hangs, so it must not be cut off before it does.
+    pub(super) fn overtime(&self) -> Duration {
+        self.patience * 5 / 4
+    }
+}
+
 /// What was granted: each key with its token, in the order of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant(Vec<(Key, Option<Token>)>);

@@ -5,7 +5,7 @@
 //! surely is ([`Held::deadline`]) and when it no longer is ([`Held::check`], [`Held::lost`]). Both are a courtesy,
 //! since a holder can be stopped between its last look and its next write; then only a token checked there helps.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -22,7 +22,6 @@ use super::{
 };
 
 /// A lock that is held. Dropping it gives it back.
-#[derive(Debug)]
 #[must_use = "a lock that is not kept is given back at once"]
 pub struct Held {
     lease: Arc<Lease>,
@@ -144,5 +143,14 @@ impl Drop for Held {
             // Nobody waits for it; the task goes on by itself.
             drop(self.give_back());
         }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("owner", &self.owner())
+            .field("grant", &self.grant)
+            .finish_non_exhaustive()
     }
 }

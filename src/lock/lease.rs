@@ -122,7 +122,7 @@ impl Lease {
             ..self.claim.clone()
         };
         self.trips.count();
-        let answer = timeout(claim.patience, self.shared.system.renew(&claim))
+        let answer = timeout(claim.overtime(), self.shared.system.renew(&claim))
             .await
             .unwrap_or_else(|_| Err(LockError::no_answer(&claim)))?;
         Ok(self.note(answer, sent))
@@ -173,11 +173,43 @@ async fn sleep_until_some(then: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::{Key, LockService, Owner, systems::Mutex};
 
     #[test]
     fn the_deadline_counts_from_the_request_less_1_percent_and_2_ms() {
         let sent = Instant::now();
         let deadline = deadline(sent, Duration::from_millis(1000));
         assert_eq!(deadline - sent, Duration::from_millis(988));
+    }
+
+    fn lease(time: Duration) -> Lease {
+        let service = LockService::new(Arc::new(Mutex::default()));
+        let claim = Claim {
+            owner: Owner::random(),
+            keys: Key::parse("a").unwrap().into(),
+            ttl: time,
+            patience: time,
+        };
+        let trips = Trips::default();
+        Lease::new(service.shared, claim, trips, Some(time), Instant::now())
+    }
+
+    #[tokio::test]
+    async fn a_renewal_moves_the_deadline() {
+        let lease = lease(Duration::from_secs(60));
+        let before = lease.deadline();
+        let later = Instant::now() + Duration::from_secs(1);
+        assert_eq!(lease.note(Renewal::Kept, later), Renewal::Kept);
+        assert!(lease.deadline() > before);
+    }
+
+    /// As after a pause of the whole process while the answer was on its way.
+    #[tokio::test]
+    async fn an_answer_after_the_deadline_does_not_undo_the_loss() {
+        let lease = lease(Duration::ZERO);
+        assert_eq!(lease.check(), Err(Lost));
+        let later = Instant::now() + Duration::from_secs(60);
+        assert_eq!(lease.note(Renewal::Kept, later), Renewal::Lost);
+        assert_eq!(lease.check(), Err(Lost));
     }
 }

@@ -9,6 +9,14 @@
 //! What each system can and cannot do is data: [`Guarantees`].
 //!
 //! Nothing here knows what is locked. Read on in [`system`], then [`waiting`], then [`held`].
+//!
+//! [`LockSystem`]: crate::lock::LockSystem
+//! [`LockError`]: crate::lock::LockError
+//! [`Token`]: crate::lock::Token
+//! [`Guarantees`]: crate::lock::Guarantees
+//! [`system`]: crate::lock::system
+//! [`waiting`]: crate::lock::waiting
+//! [`held`]: crate::lock::held
 
 pub mod key;
 

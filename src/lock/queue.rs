@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_number_of_waiters_is_limited() {
+        let queue = Queue::default();
+        let mut others: Vec<_> = (0..MOST_WAITERS).map(|_| queue.standing.enter()).collect();
+        let refused = queue.enter(&keys(&["a"])).await;
+        let limit = MOST_WAITERS;
+        assert_eq!(refused.err(), Some(LockError::TooManyWaiters { limit }));
+        others.pop();
+        assert!(queue.enter(&keys(&["a"])).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn a_waiter_that_gives_up_leaves_nothing() {
         let queue = Queue::default();
         let first = queue.enter(&keys(&["b"])).await.unwrap();

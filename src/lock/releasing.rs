@@ -101,7 +101,7 @@ async fn until_answered(
 }
 
 async fn once(shared: &Shared, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
-    timeout(claim.patience, shared.system.release(claim, mode))
+    timeout(claim.overtime(), shared.system.release(claim, mode))
         .await
         .unwrap_or_else(|_| Err(LockError::no_answer(claim)))
 }

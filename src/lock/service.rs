@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
+use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -24,16 +24,19 @@ use super::{
 /// The shortest lease that can be wished for. Below it the margin of the deadline and the timers eat it up.
 pub const SHORTEST_TTL: Duration = Duration::from_millis(10);
 
+/// The longest lease and the longest wait that can be wished for.
+pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What a caller wants.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// What to lock: all or nothing.
     pub keys: Keys,
-    /// How long a lease lasts unrenewed; at least [`SHORTEST_TTL`]. A system may raise it.
+    /// How long a lease lasts unrenewed: [`SHORTEST_TTL`] to [`LONGEST`]. A system may raise it.
     pub ttl: Duration,
     /// Whether the lease is renewed while it is held.
     pub renew: bool,
-    /// How long to wait, in all; zero asks once.
+    /// How long to wait, in all: at most [`LONGEST`]. Zero asks once.
     pub wait: Duration,
     /// How to wait.
     pub waiting: Waiting,
@@ -46,7 +49,7 @@ pub struct Wish {
 /// Acquires locks of one lock system. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct LockService {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What the layers share.
@@ -87,20 +90,16 @@ impl LockService {
     /// # Errors
     /// [`LockError`] says which kind of failure it is; none of them leaves a lock behind for longer than its lease.
     pub async fn acquire(&self, wish: Wish) -> Result<Held, LockError> {
-        if wish.ttl < SHORTEST_TTL {
-            let shortest = SHORTEST_TTL.as_millis();
-            return Err(LockError::bad_setting(format!(
-                "a lease lasts at least {shortest} ms"
-            )));
-        }
+        wish.check()?;
         let stop = CancellationToken::new();
         let _stop_when_dropped = stop.clone().drop_guard();
         let acquisition = waiting::acquire(self.shared.clone(), wish, stop);
-        // If the task ends after this future was dropped, its `Held` is dropped, which gives the lock back.
-        self.shared
-            .spawn(acquisition)
-            .await
-            .unwrap_or(Err(LockError::Cancelled))
+        let (result, taken) = oneshot::channel();
+        self.shared.spawn(async move {
+            // If nobody takes the result, it is dropped here, where `settle` still sees it, and gives itself back.
+            drop(result.send(acquisition.await));
+        });
+        taken.await.unwrap_or(Err(LockError::Cancelled))
     }
 
     /// Which lock system this is.
@@ -132,6 +131,25 @@ impl LockService {
     /// nobody acquires any more. Says whether all was done.
     pub async fn settle(&self, limit: Duration) -> bool {
         timeout(limit, self.shared.background.wait()).await.is_ok()
+    }
+}
+
+impl Wish {
+    fn check(&self) -> Result<(), LockError> {
+        if self.ttl < SHORTEST_TTL || self.ttl > LONGEST {
+            return Err(LockError::bad_setting(format!(
+                "a lease lasts {} ms to {} ms",
+                SHORTEST_TTL.as_millis(),
+                LONGEST.as_millis()
+            )));
+        }
+        if self.wait > LONGEST {
+            let longest = LONGEST.as_millis();
+            return Err(LockError::bad_setting(format!(
+                "a wait lasts at most {longest} ms"
+            )));
+        }
+        Ok(())
     }
 }
 

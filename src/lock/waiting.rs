@@ -28,7 +28,7 @@ use super::{
 /// lost with the connection that carries it.
 const POLL_CAP: Duration = Duration::from_millis(250);
 
-/// The first ceiling of the back-off.
+/// The first ceiling of the back-off, and the shortest wait for a lease to run out.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
 /// How much longer than the wait limit a request may take: the last one is sent when the limit is reached.
@@ -145,7 +145,7 @@ impl Acquisition {
             let (system, claim) = (self.shared.system.clone(), claim.clone());
             async move { system.ask(&claim).await }
         });
-        match timeout(claim.patience, &mut asking).await {
+        match timeout(claim.overtime(), &mut asking).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 withdraw(&self.shared, claim.clone());
@@ -228,7 +228,7 @@ impl Pace {
         match self {
             Self::Backoff(backoff) => sleep(backoff.next_pause()).await,
             Self::Woken(listener) => {
-                let longest = retry_in.map_or(POLL_CAP, |retry_in| retry_in.min(POLL_CAP));
+                let longest = retry_in.unwrap_or(POLL_CAP).clamp(FIRST_PAUSE, POLL_CAP);
                 // Woken or not, the next thing is to ask.
                 let _ = timeout(longest, listener.woken()).await;
             }

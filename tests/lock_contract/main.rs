@@ -3,9 +3,13 @@
 //! The cases in `contract` are plain functions that say what went wrong. Each runs against every system through two
 //! services over one store, as two processes would, since inside one the local queue would hide a broken lock.
 //! `broken` turns the question around: systems with one flaw each must fail the case that is there for it.
+//! `faults` puts a bad network between the layers and a good system.
 
 mod broken;
 mod contract;
+mod faults;
+mod forwarder;
+mod in_memory;
 mod mutex;
 mod pair;
 mod redis;

@@ -9,6 +9,7 @@ use doublebook::lock::{
 };
 
 use crate::{
+    forwarder::Forwarder,
     pair::{
         LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
         keys, soon, wish,
@@ -170,6 +171,40 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
     Ok(())
 }
 
+/// Its requests are never answered and never refused, as behind a firewall that forgot it.
+#[tokio::test]
+async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Result<()> {
+    let server = RedisServer::start().await?;
+    let forwarder = Forwarder::start(server.address()).await?;
+    let redis = Redis::open(&format!("redis://{}", forwarder.address()))?;
+    let service = LockService::new(std::sync::Arc::new(redis));
+    let ttl = SHORT * 5;
+    let held = get(
+        &service,
+        Wish {
+            ttl,
+            ..wish(&["a"])
+        },
+    )
+    .await?;
+    forwarder.hang();
+    ensure!(
+        tokio::time::timeout(ttl * 2, held.lost()).await.is_err(),
+        "the lease was lost"
+    );
+    forwarder.hang();
+    ensure!(
+        held.release().await == ReleaseOutcome::Released,
+        "the release hangs"
+    );
+    ensure!(
+        service.system().connections() == 3,
+        "{} connections",
+        service.system().connections()
+    );
+    Ok(())
+}
+
 /// The poll is too slow to be what wakes the waiters here: each wake-up is heard at the hub itself.
 #[tokio::test]
 async fn a_release_is_heard_by_the_other_process_also_after_its_subscription_was_cut() -> Result<()>
@@ -235,6 +270,25 @@ async fn a_key_of_another_type_spoils_only_itself() -> Result<()> {
         );
     }
     drop(get(&pair.ana, at_once(&["c"])).await?);
+    Ok(())
+}
+
+/// Neither "acquired" nor "taken": it may be behind.
+#[tokio::test]
+async fn a_redis_that_became_read_only_is_unavailable() -> Result<()> {
+    let (pair, server) = connect().await?;
+    let held = get(&pair.ana, wish(&["taken"])).await?;
+    server.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]).await?;
+    for wanted in ["taken", "free"] {
+        let refused = pair.ben.acquire(wish(&[wanted])).await;
+        ensure!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+    }
+    server.run::<()>(&["REPLICAOF", "NO", "ONE"]).await?;
+    held.release().await;
+    drop(get(&pair.ben, at_once(&["taken"])).await?);
     Ok(())
 }
 

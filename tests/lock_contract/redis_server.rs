@@ -1,7 +1,7 @@
 //! A private `redis-server` on a free port, which ends with its test.
 
 use std::{
-    net::TcpListener,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -39,6 +39,10 @@ impl RedisServer {
 
     pub fn url(&self) -> String {
         url(self.port)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     /// Ends it at once, with all it remembers.

@@ -15,6 +15,9 @@ local function next_token()
   return token
 end
 
+-- A write that changes nothing: a read-only replica, which may be behind, must not even say "taken".
+redis.call('PERSIST', counter)
+
 -- What the owner has already, because the answer to an earlier ask was lost, keeps its token.
 local tokens = {}
 for i = 2, #KEYS do

@@ -7,6 +7,7 @@
 //! failed was not carried out.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -33,7 +34,6 @@ pub(super) enum Repeat {
     Never,
 }
 
-#[derive(Debug)]
 pub(super) struct Link {
     client: Client,
     /// The connection in use. Locked while a new one is made, so that one task makes it for all.
@@ -42,7 +42,7 @@ pub(super) struct Link {
 }
 
 /// A connection and how many were made before it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Numbered {
     number: u64,
     connection: MultiplexedConnection,
@@ -164,6 +164,13 @@ impl Link {
             Failure::Connecting(error) => format!("redis at {address}: cannot connect: {error}"),
             Failure::Request(error) => format!("redis at {address}: {error}"),
         })
+    }
+}
+
+impl fmt::Debug for Link {
+    /// Without the client, which knows the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Link").field(&self.address()).finish()
     }
 }
 

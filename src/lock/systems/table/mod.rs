@@ -16,7 +16,8 @@ mod sqlite;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{Database, PgPool, Pool, SqlitePool, pool::PoolConnection};
+use tokio::time::timeout;
 
 use crate::lock::{
     claim::{Claim, Grant, Token},
@@ -87,6 +88,16 @@ impl LockSystem for Table {
             Released::NotTheOwner
         })
     }
+}
+
+/// A connection, if one becomes free in time. Giving up here is safe, since nothing was asked yet.
+async fn connection<DB: Database>(
+    pool: &Pool<DB>,
+    claim: &Claim,
+) -> sqlx::Result<PoolConnection<DB>> {
+    timeout(claim.patience, pool.acquire())
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// Whether as many rows were changed as the claim has keys.

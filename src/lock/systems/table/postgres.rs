@@ -6,7 +6,7 @@
 
 use sqlx::{Connection as _, PgConnection, PgPool};
 
-use super::{answer, milliseconds};
+use super::{answer, connection, milliseconds};
 use crate::lock::{
     claim::Claim,
     system::{Answer, ReleaseMode},
@@ -58,7 +58,7 @@ WHERE lock_key = $1
 
 /// Asks for all keys or none. One key is one statement; several are one transaction.
 pub(super) async fn ask(pool: &PgPool, claim: &Claim) -> sqlx::Result<Answer> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = connection(pool, claim).await?;
     if claim.keys.count() == 1 {
         return Ok(answer(claim, &take(&mut connection, claim).await?));
     }
@@ -91,7 +91,7 @@ async fn take(connection: &mut PgConnection, claim: &Claim) -> sqlx::Result<Vec<
 
 /// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
 pub(super) async fn renew(pool: &PgPool, claim: &Claim) -> sqlx::Result<u64> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = connection(pool, claim).await?;
     let mut renewed = 0;
     for key in &claim.keys {
         renewed += sqlx::query(RENEW)
@@ -107,7 +107,7 @@ pub(super) async fn renew(pool: &PgPool, claim: &Claim) -> sqlx::Result<u64> {
 
 /// Frees each key by itself.
 pub(super) async fn release(pool: &PgPool, claim: &Claim, mode: ReleaseMode) -> sqlx::Result<u64> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = connection(pool, claim).await?;
     let mut freed = 0;
     for key in &claim.keys {
         freed += sqlx::query(RELEASE)

@@ -9,7 +9,7 @@ use sqlx::{
     AssertSqlSafe, Connection as _, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection,
 };
 
-use super::{answer, milliseconds};
+use super::{answer, connection, milliseconds};
 use crate::lock::{
     claim::Claim,
     system::{Answer, ReleaseMode},
@@ -134,7 +134,7 @@ pub(super) async fn release(
 
 /// A connection that waits for a busy file no longer than the request may take.
 async fn connect(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<PoolConnection<Sqlite>> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = connection(pool, claim).await?;
     let patience = milliseconds(claim.patience).min(LONGEST_BUSY);
     let pragma = format!("PRAGMA busy_timeout = {patience}");
     sqlx::raw_sql(AssertSqlSafe(pragma))

@@ -1,0 +1,426 @@
+//! What the layers do when requests are lost, late or never answered, or the process ends badly.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use async_trait::async_trait;
+use doublebook::lock::{
+    Answer, Claim, LockError, LockName, LockService, LockSystem, Lost, ReleaseMode, ReleaseOutcome,
+    Released, Renewal, Wish,
+};
+
+use crate::{
+    in_memory::{Flaw, InMemory},
+    pair::{PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, short, soon, wish},
+};
+
+/// What happens to a request.
+#[derive(Clone, Copy, Default)]
+enum Fault {
+    #[default]
+    None,
+    /// It does not arrive.
+    Unsent,
+    /// It is carried out, but the answer does not come back.
+    ReplyLost,
+    /// It arrives after this time.
+    ArrivesAfter(Duration),
+    /// The answer comes back after this time.
+    RepliesAfter(Duration),
+    /// It does not arrive, and nobody says so.
+    Hangs,
+}
+
+impl Fault {
+    async fn befalls<T>(
+        self,
+        request: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        match self {
+            Self::None => request.await,
+            Self::Unsent => Err(cut()),
+            Self::ReplyLost => request.await.and(Err(cut())),
+            Self::ArrivesAfter(time) => {
+                tokio::time::sleep(time).await;
+                request.await
+            }
+            Self::RepliesAfter(time) => {
+                let answer = request.await;
+                tokio::time::sleep(time).await;
+                answer
+            }
+            Self::Hangs => std::future::pending().await,
+        }
+    }
+}
+
+fn cut() -> LockError {
+    LockError::Unavailable {
+        reason: "the connection was cut".to_owned(),
+    }
+}
+
+/// A good system behind a network with faults.
+struct Faulty {
+    system: InMemory,
+    asks: Mutex<Fault>,
+    renewals: Mutex<Fault>,
+    releases: Mutex<Fault>,
+    released: AtomicU32,
+    queues: bool,
+}
+
+impl Faulty {
+    fn new() -> Arc<Self> {
+        Arc::new(Self::good())
+    }
+
+    fn good() -> Self {
+        Self {
+            system: InMemory::new(Flaw::None),
+            asks: Mutex::default(),
+            renewals: Mutex::default(),
+            releases: Mutex::default(),
+            released: AtomicU32::new(0),
+            queues: false,
+        }
+    }
+
+    fn releases(&self) -> u32 {
+        self.released.load(Ordering::SeqCst)
+    }
+}
+
+fn set(faults: &Mutex<Fault>, fault: Fault) {
+    *faults.lock().expect("nobody panics while it is locked") = fault;
+}
+
+fn fault(faults: &Mutex<Fault>) -> Fault {
+    *faults.lock().expect("nobody panics while it is locked")
+}
+
+#[async_trait]
+impl LockSystem for Faulty {
+    fn name(&self) -> LockName {
+        self.system.name()
+    }
+
+    async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
+        fault(&self.asks).befalls(self.system.ask(claim)).await
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renewal, LockError> {
+        fault(&self.renewals)
+            .befalls(self.system.renew(claim))
+            .await
+    }
+
+    async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
+        self.released.fetch_add(1, Ordering::SeqCst);
+        fault(&self.releases)
+            .befalls(self.system.release(claim, mode))
+            .await
+    }
+
+    fn queues(&self) -> bool {
+        self.queues
+    }
+}
+
+fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
+    matches!(answer, Err(LockError::Unavailable { .. }))
+}
+
+#[tokio::test]
+async fn what_an_ask_without_an_answer_got_is_given_back() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.asks, Fault::ReplyLost);
+    ensure!(is_unavailable(&service.acquire(wish(&["a"])).await));
+    ensure!(service.settle(PATIENCE).await);
+    set(&network.asks, Fault::None);
+    ensure!(
+        !is_taken(&service, &["a"]).await?,
+        "the grant was left behind"
+    );
+    Ok(())
+}
+
+/// It is not cancelled, since it may be carried out yet; and what it then gets is given back.
+#[tokio::test]
+async fn what_a_late_ask_gets_is_given_back() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(
+        &network.asks,
+        Fault::ArrivesAfter(Duration::from_millis(1_500)),
+    );
+    let began = Instant::now();
+    ensure!(is_unavailable(&service.acquire(at_once(&["a"])).await));
+    ensure!(
+        began.elapsed() < Duration::from_millis(1_500),
+        "its patience did not end"
+    );
+    set(&network.asks, Fault::None);
+    ensure!(service.settle(PATIENCE).await);
+    ensure!(network.releases() == 1, "{} releases", network.releases());
+    ensure!(
+        !is_taken(&service, &["a"]).await?,
+        "the grant was left behind"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_grant_that_took_longer_than_its_lease_is_given_back_and_not_returned() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.asks, Fault::RepliesAfter(SHORT * 2));
+    ensure!(is_unavailable(&service.acquire(short(&["a"])).await));
+    ensure!(service.settle(PATIENCE).await);
+    ensure!(network.releases() == 1, "{} releases", network.releases());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_outlives_renewals_that_fail_for_a_while() -> Result<()> {
+    for failing in [Fault::Unsent, Fault::ReplyLost, Fault::Hangs] {
+        let network = Faulty::new();
+        let service = LockService::new(network.clone());
+        let ttl = SHORT * 5;
+        let held = get(
+            &service,
+            Wish {
+                ttl,
+                ..wish(&["a"])
+            },
+        )
+        .await?;
+        set(&network.renewals, failing);
+        tokio::time::sleep(ttl / 2).await;
+        set(&network.renewals, Fault::None);
+        tokio::time::sleep(ttl).await;
+        held.check()?;
+        ensure!(held.confirm().await?);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_own_timer_tells_the_loss_while_renewals_hang() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.renewals, Fault::Hangs);
+    let held = get(
+        &service,
+        Wish {
+            ttl: SHORT,
+            ..wish(&["a"])
+        },
+    )
+    .await?;
+    let began = Instant::now();
+    soon("the loss is told", held.lost()).await?;
+    ensure!(
+        began.elapsed() < SHORT * 3,
+        "told after {:?}",
+        began.elapsed()
+    );
+    Ok(())
+}
+
+/// Also when the lock system would still say so: somebody may have seen the loss and acted on it.
+#[tokio::test]
+async fn what_was_lost_by_the_own_timer_is_never_confirmed_again() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    let unrenewed = Wish {
+        renew: false,
+        ..wish(&["a"])
+    };
+    let held = get(
+        &service,
+        Wish {
+            ttl: SHORT,
+            ..unrenewed
+        },
+    )
+    .await?;
+    held.lost().await;
+    let trips = held.trips();
+    ensure!(
+        !held.confirm().await? && held.check() == Err(Lost),
+        "it came back"
+    );
+    ensure!(held.trips() == trips, "a lost lease was asked for");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_renewal_that_hangs_does_not_delay_the_release() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.renewals, Fault::Hangs);
+    let held = get(
+        &service,
+        Wish {
+            ttl: SHORT * 10,
+            ..wish(&["a"])
+        },
+    )
+    .await?;
+    eventually("a renewal hangs", async || held.trips() > 1).await?;
+    let began = Instant::now();
+    ensure!(held.release().await == ReleaseOutcome::Released);
+    ensure!(
+        began.elapsed() < SHORT,
+        "the release took {:?}",
+        began.elapsed()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_is_sent_until_it_is_answered() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.releases, Fault::Unsent);
+    let releasing = get(&service, wish(&["a"])).await?.release();
+    eventually("it is sent again", async || network.releases() >= 3).await?;
+    ensure!(
+        is_taken(&service, &["a"]).await?,
+        "it was freed by a request that was not sent"
+    );
+    set(&network.releases, Fault::None);
+    ensure!(soon("it is answered", releasing).await? == ReleaseOutcome::Released);
+    Ok(())
+}
+
+/// The second answer, "not the owner", does not tell whether the first request freed it.
+#[tokio::test]
+async fn a_release_whose_answer_was_lost_stays_unknown() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.releases, Fault::ReplyLost);
+    let releasing = get(&service, short(&["a"])).await?.release();
+    eventually("it is sent", async || network.releases() >= 1).await?;
+    set(&network.releases, Fault::None);
+    let outcome = soon("it ends", releasing).await?;
+    ensure!(outcome == ReleaseOutcome::Unknown, "{outcome:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_gives_up_when_the_lease_is_over() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.releases, Fault::Unsent);
+    let releasing = get(&service, short(&["a"])).await?.release();
+    ensure!(soon("it gives up", releasing).await? == ReleaseOutcome::Unknown);
+    Ok(())
+}
+
+/// It could free a lock that was granted to somebody else in between.
+#[tokio::test]
+async fn a_blind_release_is_never_repeated() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.releases, Fault::Unsent);
+    let blind = Wish {
+        release: ReleaseMode::Blind,
+        ..wish(&["a"])
+    };
+    let outcome = soon("it ends", get(&service, blind).await?.release()).await?;
+    ensure!(
+        outcome == ReleaseOutcome::Unknown && network.releases() == 1,
+        "{outcome:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_goes_on_when_nobody_waits_for_it_and_settling_waits() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.releases, Fault::ArrivesAfter(SHORT));
+    drop(get(&service, wish(&["a"])).await?);
+    ensure!(
+        !service.settle(SHORT / 10).await,
+        "it settled before the release arrived"
+    );
+    ensure!(service.settle(PATIENCE).await, "it did not settle");
+    ensure!(!is_taken(&service, &["a"]).await?);
+    Ok(())
+}
+
+/// A system that queues at its server must be told who leaves.
+#[tokio::test]
+async fn giving_up_is_told_to_a_system_that_queues() -> Result<()> {
+    for (queues, told) in [(true, 1), (false, 0)] {
+        let network = Arc::new(Faulty {
+            queues,
+            ..Faulty::good()
+        });
+        let service = LockService::new(network.clone());
+        grant(&service, &claim(&["a"], PATIENCE)).await?;
+        let refused = service.acquire(at_once(&["a"])).await;
+        ensure!(
+            matches!(refused, Err(LockError::Timeout { .. })),
+            "{refused:?}"
+        );
+        ensure!(service.settle(PATIENCE).await);
+        ensure!(
+            network.releases() == told,
+            "{} releases",
+            network.releases()
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_time_that_makes_no_sense_is_a_bad_setting() -> Result<()> {
+    let service = LockService::new(Faulty::new());
+    let (never, forever) = (Duration::ZERO, Duration::MAX);
+    for senseless in [
+        Wish {
+            ttl: never,
+            ..wish(&["a"])
+        },
+        Wish {
+            ttl: forever,
+            ..wish(&["a"])
+        },
+        Wish {
+            wait: forever,
+            ..wish(&["a"])
+        },
+    ] {
+        let refused = service.acquire(senseless).await;
+        ensure!(
+            matches!(refused, Err(LockError::BadSetting { .. })),
+            "{refused:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_held_may_outlive_its_runtime() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let held = runtime.block_on(async {
+        let service = LockService::new(Faulty::new());
+        get(&service, wish(&["a"])).await
+    })?;
+    drop(runtime);
+    drop(held);
+    Ok(())
+}
