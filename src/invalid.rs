@@ -1,5 +1,7 @@
 //! Bad input: which field, and what it should have been.
 
+use serde::{Deserialize, Deserializer};
+
 /// A field that cannot be taken as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
@@ -18,4 +20,11 @@ impl InvalidField {
             problem: problem.into(),
         }
     }
+}
+
+/// A field that is there must have a value: `null` is no wish.
+pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }

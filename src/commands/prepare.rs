@@ -9,7 +9,7 @@ use crate::peers;
 use crate::room::{self, Layout, RoomName, Switches};
 
 /// Brings the database up to date, makes the room `main`, raises the epoch of every room (the private lock servers
-/// of a run begin their counters anew) and forgets the replicas of earlier runs. Tells what people should know.
+/// of a run begin their counters anew) and forgets the replicas and lock servers of earlier runs. Tells what people should know.
 pub async fn prepare(database_url: &str, redis_url: Option<&str>) -> anyhow::Result<Vec<String>> {
     Database::migrate(database_url).await?;
     let database = Database::open(database_url)?;
@@ -78,6 +78,7 @@ async fn settle_main(database: &Database, has_redis: bool) -> anyhow::Result<Vec
 
 async fn raise_epochs(database: &Database) -> anyhow::Result<()> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
+    room::store::forget_lock_servers(&mut transaction).await?;
     room::store::raise_all_epochs(&mut transaction).await?;
     Ok(transaction.commit().await.map_err(not_committed)?)
 }

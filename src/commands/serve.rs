@@ -109,6 +109,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let database = Database::open(&database_url)?;
     let locks = Locks::new(&database, args.redis_url.as_deref())?;
     prepare_database(&database_url, &database, &locks, &me).await?;
+    locks.compare_all(&database).await;
 
     let app = Arc::new(App {
         me,

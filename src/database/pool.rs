@@ -21,7 +21,7 @@ const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 const SUSPICION: Duration = Duration::from_millis(200);
 
 /// How long the answer to that question may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(1);
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Longer than any limit that callers give: theirs counts.
 const LONGEST_WAIT: Duration = Duration::from_secs(90);

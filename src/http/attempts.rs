@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tracing::Instrument;
 use uuid::Uuid;
 
 use super::Shared;
 use super::body::JsonBody;
+use super::path::Address;
 use super::problem::Problem;
 use super::rooms::room_name;
 use crate::app::App;
@@ -54,7 +54,7 @@ pub struct TransferBody {
 /// `POST /api/rooms/{room}/bookings`
 pub async fn book(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
     body: Result<JsonBody<BookingBody>, Problem>,
 ) -> Response {
     let (attempt, body) = with_attempt(body, |body| &body.attempt);
@@ -68,7 +68,7 @@ pub async fn book(
 /// `POST /api/rooms/{room}/transfers`
 pub async fn transfer(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
     body: Result<JsonBody<TransferBody>, Problem>,
 ) -> Response {
     let (attempt, body) = with_attempt(body, |body| &body.attempt);
@@ -90,9 +90,17 @@ pub async fn run_booking(
         Ok(parsed) => parsed,
         Err(problem) => return (Err(problem), Timing::default()),
     };
-    let walk =
-        move |attempt: Arc<section::Attempt>| async move { booking::book(&attempt, &order).await };
-    run(app, intent, "booked", walk).await
+    let walk = move |attempt: Arc<section::Attempt>| async move {
+        let booked = booking::book(&attempt, &order).await;
+        booked.map_err(|error| Problem::from(error).naming(|_| "seat"))
+    };
+    section::run(
+        Arc::clone(app),
+        intent,
+        |result| word(result, "booked"),
+        walk,
+    )
+    .await
 }
 
 /// Transfers, for the API and the page alike.
@@ -107,9 +115,23 @@ pub async fn run_transfer(
         Err(problem) => return (Err(problem), Timing::default()),
     };
     let walk = move |attempt: Arc<section::Attempt>| async move {
-        wallet::transfer(&attempt, &order).await
+        let moved = wallet::transfer(&attempt, &order).await;
+        let field = |wallet: &str| {
+            if wallet == order.from.as_str() {
+                "from"
+            } else {
+                "to"
+            }
+        };
+        moved.map_err(|error| Problem::from(error).naming(field))
     };
-    run(app, intent, "transferred", walk).await
+    section::run(
+        Arc::clone(app),
+        intent,
+        |result| word(result, "transferred"),
+        walk,
+    )
+    .await
 }
 
 fn booking_order(
@@ -203,38 +225,12 @@ fn with_attempt<T>(
     }
 }
 
-/// Runs an attempt to its end, and notes the end in the journal and in one line of the log.
-async fn run<T, E, W>(
-    app: &Arc<App>,
-    intent: Intent,
-    success: &str,
-    walk: impl FnOnce(Arc<section::Attempt>) -> W + Send + 'static,
-) -> (Result<T, Problem>, Timing)
-where
-    T: Send + 'static,
-    E: From<section::SectionError> + Send + 'static,
-    Problem: From<E>,
-    W: Future<Output = Result<T, E>> + Send,
-{
-    let attempt = intent.attempt;
-    let span = tracing::info_span!("attempt", id = %attempt, room = %intent.room);
-    let running = async {
-        let (result, timing) = section::run(Arc::clone(app), intent, walk).await;
-        let result = result.map_err(Problem::from);
-        let outcome = result
-            .as_ref()
-            .map_or_else(|problem| problem.word().to_owned(), |_| success.to_owned());
-        app.journal.end(attempt, &outcome);
-        tracing::info!(
-            outcome,
-            wait_ms = timing.wait.as_millis() as u64,
-            work_ms = timing.work.as_millis() as u64,
-            trips = timing.trips,
-            "the attempt ended"
-        );
-        (result, timing)
-    };
-    running.instrument(span).await
+/// How an attempt ended, in one word.
+fn word<T>(result: &Result<T, Problem>, success: &str) -> String {
+    match result {
+        Ok(_) => success.to_owned(),
+        Err(problem) => problem.word().to_owned(),
+    }
 }
 
 fn answer<T: Serialize>(attempt: Uuid, result: Result<T, Problem>, timing: Timing) -> Response {

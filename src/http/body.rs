@@ -1,15 +1,18 @@
 //! Reading bodies: strict JSON whose errors name the field.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
-use serde::de::DeserializeOwned;
+use axum::http::{HeaderMap, header};
+use futures_util::StreamExt;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::Problem;
 use crate::invalid::InvalidField;
 
 /// The longest body that is read.
 pub const LONGEST_BODY: usize = 64 * 1024;
+
+/// How much of a longer one is read away before it is refused.
+const READ_AWAY: usize = 16 * 1024 * 1024;
 
 /// A JSON body.
 #[derive(Debug)]
@@ -18,11 +21,11 @@ pub struct JsonBody<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
             return Err(Problem::unsupported_media_type("application/json"));
         }
-        let bytes = read(request, state).await?;
+        let bytes = read(request).await?;
         parse(&bytes).map(Self)
     }
 }
@@ -34,9 +37,9 @@ pub struct OptionalJsonBody<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let is_json = is_json(request.headers());
-        let bytes = read(request, state).await?;
+        let bytes = read(request).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -47,14 +50,26 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
     }
 }
 
-/// The bytes of a body, if they are not too many.
-pub async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state)
-        .await
-        .map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(LONGEST_BODY),
-            _ => Problem::invalid_json("the body could not be read to its end"),
-        })
+/// The bytes of a body, if they are not too many. Of a body that is too long the rest is read away, up to a limit:
+/// a client that is still sending would not hear the answer.
+pub async fn read(request: Request) -> Result<Vec<u8>, Problem> {
+    let mut chunks = request.into_body().into_data_stream();
+    let (mut bytes, mut length) = (Vec::new(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let broken = |_| Problem::invalid_json("the body could not be read to its end");
+        let chunk = chunk.map_err(broken)?;
+        length += chunk.len();
+        if length > READ_AWAY {
+            break;
+        }
+        if length <= LONGEST_BODY {
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+    if length > LONGEST_BODY {
+        return Err(Problem::too_large(LONGEST_BODY));
+    }
+    Ok(bytes)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -70,7 +85,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
-        refused(&path, error.inner())
+        // An enum that meets a number calls that a fault of syntax; whether it is one, the text itself tells.
+        match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => refused(&path, error.inner()),
+            Err(syntax) => Problem::invalid_json(syntax.to_string()),
+        }
     })?;
     reader
         .end()
@@ -88,9 +107,6 @@ pub fn from_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Pr
 
 fn refused(path: &str, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
-    if error.is_syntax() || error.is_eof() || error.is_io() {
-        return Problem::invalid_json(text);
-    }
     // serde tells of unknown, missing and repeated fields in words, its name between backticks.
     let told = || {
         text.split('`')

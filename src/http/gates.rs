@@ -1,12 +1,13 @@
 //! Gates: who waits there, over all replicas, and letting them go.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Serialize;
 
 use super::Shared;
+use super::path::Address;
 use super::problem::Problem;
-use super::rooms::room_name;
+use super::rooms::existing_room;
 use crate::name::Name;
 use crate::peers;
 use crate::section::AtGate;
@@ -20,18 +21,20 @@ pub struct Waiting {
 /// `GET /api/rooms/{room}/gates/{gate}`
 pub async fn waiting(
     State(app): Shared,
-    Path((room, gate)): Path<(String, String)>,
+    Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Waiting>, Problem> {
-    let waiting = peers::waiting_at(&app, room_name(&room)?.as_str(), &gate_name(&gate)?).await?;
+    let (room, gate) = (existing_room(&app, &room).await?, gate_name(&gate)?);
+    let waiting = peers::waiting_at(&app, room.as_str(), &gate).await?;
     Ok(Json(Waiting { waiting }))
 }
 
 /// `POST /api/rooms/{room}/gates/{gate}`
 pub async fn open(
     State(app): Shared,
-    Path((room, gate)): Path<(String, String)>,
+    Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Waiting>, Problem> {
-    let waiting = peers::open(&app, room_name(&room)?.as_str(), &gate_name(&gate)?).await?;
+    let (room, gate) = (existing_room(&app, &room).await?, gate_name(&gate)?);
+    let waiting = peers::open(&app, room.as_str(), &gate).await?;
     Ok(Json(Waiting { waiting }))
 }
 

@@ -8,6 +8,7 @@ mod gates;
 mod health;
 mod origin;
 mod pages;
+mod path;
 mod peer;
 mod problem;
 mod races;
@@ -17,7 +18,7 @@ mod rooms;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -68,7 +69,6 @@ pub fn router(app: Arc<App>) -> Router {
             Arc::clone(&app),
             origin::refuse_foreign,
         ))
-        .layer(DefaultBodyLimit::max(body::LONGEST_BODY))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-store"),

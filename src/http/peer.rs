@@ -1,11 +1,12 @@
 //! What replicas ask each other: each answers only for itself, from memory.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use uuid::Uuid;
 
 use super::Shared;
 use super::gates::gate_name;
+use super::path::Address;
 use super::problem::Problem;
 use crate::journal::Record;
 use crate::section::AtGate;
@@ -13,7 +14,7 @@ use crate::section::AtGate;
 /// Who waits at a gate here.
 pub async fn waiting(
     State(app): Shared,
-    Path((room, gate)): Path<(String, String)>,
+    Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Vec<AtGate>>, Problem> {
     Ok(Json(app.gates.waiting(&room, &gate_name(&gate)?)))
 }
@@ -21,20 +22,20 @@ pub async fn waiting(
 /// Opens a gate here.
 pub async fn open(
     State(app): Shared,
-    Path((room, gate)): Path<(String, String)>,
+    Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Vec<AtGate>>, Problem> {
     Ok(Json(app.gates.open(&room, &gate_name(&gate)?)))
 }
 
 /// Leases of ended attempts of this replica.
-pub async fn leases_left(State(app): Shared, Path(room): Path<String>) -> Json<u64> {
+pub async fn leases_left(State(app): Shared, Address(room): Address<String>) -> Json<u64> {
     Json(app.leases_left.of(&room))
 }
 
 /// What is remembered here of an attempt.
 pub async fn record(
     State(app): Shared,
-    Path(attempt): Path<Uuid>,
+    Address(attempt): Address<Uuid>,
 ) -> Result<Json<Record>, Problem> {
     let unknown = || Problem::not_found("that attempt is not remembered here");
     app.journal.record(attempt).map(Json).ok_or_else(unknown)

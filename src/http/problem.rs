@@ -35,6 +35,9 @@ pub struct Problem {
     /// The field that cannot be taken as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// The seat or wallet that is not there, until its field is named.
+    #[serde(skip)]
+    missing: Option<String>,
     /// The attempt, if this is the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Uuid>,
@@ -65,6 +68,7 @@ impl Problem {
             detail: detail.into(),
             outcome: Outcome::DidNotHappen,
             field: None,
+            missing: None,
             attempt: None,
         }
     }
@@ -132,6 +136,16 @@ impl Problem {
         )
     }
 
+    /// Names the field of a seat or wallet that is not there; `field` tells it by the row's name.
+    pub fn naming(mut self, field: impl FnOnce(&str) -> &'static str) -> Self {
+        if let Some(row) = self.missing.take() {
+            let field = field(&row);
+            self.detail = format!("{field}: {}", self.detail);
+            self.field = Some(field.to_owned());
+        }
+        self
+    }
+
     /// The same problem, as the answer to an attempt.
     pub fn of(mut self, attempt: Uuid) -> Self {
         self.attempt = Some(attempt);
@@ -177,6 +191,10 @@ impl From<SectionError> for Problem {
         let detail = error.to_string();
         match error {
             SectionError::NotFound(_) => Self::not_found(detail),
+            SectionError::NoSuchRow(row) => Self {
+                missing: Some(row.name),
+                ..Self::not_found(detail)
+            },
             SectionError::Invalid(invalid) => invalid.into(),
             SectionError::FailpointsOff => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,11 +1,12 @@
 //! Races.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
 
 use super::Shared;
 use super::body::JsonBody;
+use super::path::Address;
 use super::problem::Problem;
 use super::rooms::room_name;
 use crate::race::{self, Race, RaceResult};
@@ -20,7 +21,7 @@ pub struct RaceBody {
 /// `POST /api/rooms/{room}/races`
 pub async fn race(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
     body: Result<JsonBody<RaceBody>, Problem>,
 ) -> Result<Json<RaceResult>, Problem> {
     let name = room_name(&room)?;

@@ -1,12 +1,13 @@
 //! Rooms: show, make, change, reset, delete, audit.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
 use super::body::{JsonBody, OptionalJsonBody};
+use super::path::Address;
 use super::problem::Problem;
 use crate::app::{App, REQUEST_LIMIT};
 use crate::audit::Audit;
@@ -21,6 +22,16 @@ pub fn room_name(text: &str) -> Result<RoomName, Problem> {
     text.parse().map_err(|_| no_room(text))
 }
 
+/// The room of an address, if it is there.
+pub async fn existing_room(app: &App, text: &str) -> Result<RoomName, Problem> {
+    let name = room_name(text)?;
+    let mut session = app.database.read(REQUEST_LIMIT).await?;
+    match room::store::load(&mut session, &name, &[]).await? {
+        Some(_) => Ok(name),
+        None => Err(no_room(name)),
+    }
+}
+
 fn no_room(name: impl std::fmt::Display) -> Problem {
     Problem::not_found(format!("there is no room {name}"))
 }
@@ -28,7 +39,7 @@ fn no_room(name: impl std::fmt::Display) -> Problem {
 /// `GET /api/rooms/{room}`
 pub async fn show(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
 ) -> Result<Json<ShownRoom>, Problem> {
     shown(&app, &room_name(&room)?).await.map(Json)
 }
@@ -55,7 +66,7 @@ pub async fn shown(app: &App, name: &RoomName) -> Result<ShownRoom, Problem> {
 /// `PUT /api/rooms/{room}`
 pub async fn put(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
     body: Result<OptionalJsonBody<LayoutWish>, Problem>,
 ) -> Result<Response, Problem> {
     let name: RoomName = room
@@ -78,7 +89,7 @@ pub async fn put(
 /// `PATCH /api/rooms/{room}/switches`
 pub async fn switches(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
     body: Result<JsonBody<SwitchesPatch>, Problem>,
 ) -> Result<Json<ShownRoom>, Problem> {
     let name = room_name(&room)?;
@@ -102,7 +113,7 @@ pub async fn change_switches(
 /// `POST /api/rooms/{room}/reset`
 pub async fn reset(
     State(app): Shared,
-    Path(room): Path<String>,
+    Address(room): Address<String>,
 ) -> Result<Json<ShownRoom>, Problem> {
     let name = room_name(&room)?;
     reset_room(&app, &name).await?;
@@ -115,7 +126,10 @@ pub async fn reset_room(app: &App, name: &RoomName) -> Result<(), Problem> {
 }
 
 /// `DELETE /api/rooms/{room}`
-pub async fn delete(State(app): Shared, Path(room): Path<String>) -> Result<StatusCode, Problem> {
+pub async fn delete(
+    State(app): Shared,
+    Address(room): Address<String>,
+) -> Result<StatusCode, Problem> {
     let name = room_name(&room)?;
     if name.is_main() {
         let detail = "the room main always exists; reset it, or PUT it anew";
@@ -131,7 +145,10 @@ pub async fn delete(State(app): Shared, Path(room): Path<String>) -> Result<Stat
 }
 
 /// `GET /api/rooms/{room}/audit`
-pub async fn audit(State(app): Shared, Path(room): Path<String>) -> Result<Json<Audit>, Problem> {
+pub async fn audit(
+    State(app): Shared,
+    Address(room): Address<String>,
+) -> Result<Json<Audit>, Problem> {
     let name = room_name(&room)?;
     let leases_left = peers::leases_left(&app, name.as_str()).await?;
     let mut snapshot = app.database.snapshot(REQUEST_LIMIT).await?;

@@ -12,11 +12,12 @@ use super::{LastRace, Race, RaceResult, RacedAttempt, store};
 use crate::app::{App, REQUEST_LIMIT};
 use crate::booking::Seat;
 use crate::database::fence::{RowId, Table};
-use crate::database::{CommitError, DatabaseError};
+use crate::database::{CommitError, DatabaseError, Session};
 use crate::name::Name;
 use crate::peers::{self, Replica};
 use crate::room::{self, Change, Changed, Room, RoomName};
 use crate::section::SectionError;
+use crate::wallet::Money;
 
 /// The buyers of `crowd`, and the seats that they crowd on.
 const CROWD: usize = 50;
@@ -137,12 +138,37 @@ async fn needs(app: &App, name: &RoomName, race: Race) -> Result<Vec<String>, Ra
         )));
     }
     match race {
+        Race::OneSeat => Ok(Vec::new()),
+        Race::LostUpdate => with_money(&mut session, &room, &[("alice", "80.00")]).await,
+        Race::Crossing => {
+            with_money(&mut session, &room, &[("alice", "10.00"), ("bob", "10.00")]).await
+        }
         Race::Crowd => {
             crowded_seats(room::store::first_seats(&mut session, room.id, CROWDED_SEATS).await?)
         }
         Race::PausedHolder => long_enough_wait(app, &room).map(|()| Vec::new()),
-        _ => Ok(Vec::new()),
     }
+}
+
+/// A race begins with the opening balances: each giver must have been opened with enough.
+async fn with_money(
+    session: &mut Session,
+    room: &Room,
+    needed: &[(&str, &str)],
+) -> Result<Vec<String>, RaceError> {
+    let openings = room::store::openings(session, room.id).await?;
+    for (wallet, amount) in needed {
+        let unread = |_| SectionError::Internal("an amount of a race".to_owned());
+        let enough: Money = amount.parse().map_err(unread)?;
+        if !openings
+            .iter()
+            .any(|(name, opening)| name == wallet && *opening >= enough)
+        {
+            let needs = format!("this race needs {wallet} to be opened with at least {amount}");
+            return Err(RaceError::Needs(needs));
+        }
+    }
+    Ok(Vec::new())
 }
 
 fn crowded_seats(seats: Vec<String>) -> Result<Vec<String>, RaceError> {

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::invalid::InvalidField;
+use crate::invalid::{InvalidField, given};
 use crate::name::Name;
 use crate::wallet::Money;
 
 const MOST_ROWS: u32 = 100;
 const MOST_COLUMNS: u32 = 1000;
-const MOST_WALLETS: usize = 100;
+const MOST_WALLETS: usize = 1000;
 const LETTERS: u32 = 26;
 
 /// A layout that can be made.
@@ -37,8 +37,11 @@ pub struct OpeningWallet {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutWish {
+    #[serde(default, deserialize_with = "given")]
     rows: Option<u32>,
+    #[serde(default, deserialize_with = "given")]
     columns: Option<u32>,
+    #[serde(default, deserialize_with = "given")]
     wallets: Option<Vec<WalletWish>>,
 }
 

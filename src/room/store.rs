@@ -296,6 +296,20 @@ pub async fn first_seats(
         .collect()
 }
 
+/// The wallets of a room with what they were opened with.
+pub async fn openings(
+    session: &mut Session,
+    room_id: i64,
+) -> Result<Vec<(String, Money)>, DatabaseError> {
+    let text = "SELECT name, opening
+                FROM wallet
+                WHERE room_id = $1";
+    let rows = session.all(sql(text).bind(room_id)).await?;
+    rows.iter()
+        .map(|row| Ok((row.text("name")?, row.money("opening")?.into())))
+        .collect()
+}
+
 /// All wallets of a room, in the order in which they were made.
 pub async fn wallets(
     session: &mut Session,
@@ -316,21 +330,41 @@ pub async fn wallets(
         .collect()
 }
 
-/// Stores the id of a lock server, so that every replica can compare its own with it.
+/// Stores the id of a lock server, so that every replica can compare its own with it. If the database knew another
+/// one, attempts may be under way under its locks: all epochs are raised, and what they write then is refused.
 pub async fn store_lock_server(
     transaction: &mut Transaction,
     lock: LockName,
     server: &LockServer,
 ) -> Result<(), DatabaseError> {
-    let text = "INSERT INTO lock_server (lock_system, server_id, address)
-                VALUES ($1, $2, $3)
-                ON CONFLICT (lock_system) DO UPDATE
-                SET server_id = excluded.server_id, address = excluded.address";
-    let upsert = sql(text)
-        .bind(lock.as_str())
-        .bind(server.id.as_str())
-        .bind(server.address.as_str());
-    transaction.execute(upsert).await.map(drop)
+    let first = "INSERT INTO lock_server (lock_system, server_id, address)
+                 VALUES ($1, $2, $3)
+                 ON CONFLICT (lock_system) DO NOTHING";
+    let values = |text: &str| {
+        sql(text)
+            .bind(lock.as_str())
+            .bind(server.id.as_str())
+            .bind(server.address.as_str())
+    };
+    if transaction.execute(values(first)).await? == 1 {
+        return Ok(());
+    }
+    let other = "UPDATE lock_server
+                 SET server_id = $2, address = $3
+                 WHERE lock_system = $1
+                   AND server_id <> $2";
+    if transaction.execute(values(other)).await? == 1 {
+        raise_all_epochs(transaction).await?;
+    }
+    Ok(())
+}
+
+/// Forgets all lock servers: those of an earlier run are gone.
+pub async fn forget_lock_servers(transaction: &mut Transaction) -> Result<(), DatabaseError> {
+    transaction
+        .execute(sql("DELETE FROM lock_server"))
+        .await
+        .map(drop)
 }
 
 /// The lock server that the database knows.

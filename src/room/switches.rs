@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use crate::invalid::InvalidField;
+use crate::invalid::{InvalidField, given};
 use crate::lock::LockName;
 
 const TTL_MS: RangeInclusive<u32> = 100..=600_000;
@@ -158,13 +158,6 @@ pub struct SwitchesPatch {
     pub wait_ms: Option<u32>,
     #[serde(deserialize_with = "given")]
     pub think_ms: Option<u32>,
-}
-
-/// A field that is there must have a value: `null` is no wish.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 impl SwitchesPatch {

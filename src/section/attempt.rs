@@ -82,13 +82,15 @@ pub struct Timing {
     pub trips: u32,
 }
 
-/// Runs an attempt in a task of its own and waits for it.
+/// Runs an attempt in a task of its own and waits for it. The task notes the end, told in the word that `outcome`
+/// finds for it, in the journal and in one line of the log, whoever still waits.
 ///
 /// # Errors
 /// What the walk ends with; [`SectionError::ShuttingDown`] when the replica stopped before the commit was sent.
 pub async fn run<T, E, W>(
     app: Arc<App>,
     intent: Intent,
+    outcome: impl FnOnce(&Result<T, E>) -> String + Send + 'static,
     walk: impl FnOnce(Arc<Attempt>) -> W + Send + 'static,
 ) -> (Result<T, E>, Timing)
 where
@@ -96,6 +98,7 @@ where
     E: From<SectionError> + Send + 'static,
     W: Future<Output = Result<T, E>> + Send,
 {
+    let span = tracing::info_span!("attempt", id = %intent.attempt, room = %intent.room);
     let attempt = match Attempt::begin(app, intent) {
         Ok(attempt) => attempt,
         Err(error) => return (Err(error.into()), Timing::default()),
@@ -103,17 +106,11 @@ where
     let task = tokio::spawn({
         let attempt = Arc::clone(&attempt);
         async move {
-            let _under_way = attempt.app.attempts.enter()?;
-            let stop = attempt.app.shutdown.hard();
-            let walking = walk(Arc::clone(&attempt));
-            tokio::pin!(walking);
-            tokio::select! {
-                biased;
-                ended = &mut walking => ended,
-                () = stop => attempt.cut_short(walking).await,
-            }
+            let result = attempt.to_the_end(walk).await;
+            attempt.note_the_end(&outcome(&result));
+            result
         }
-        .in_current_span()
+        .instrument(span)
     });
     let result = task.await.unwrap_or_else(|lost| {
         let error = if lost.is_panic() {
@@ -150,6 +147,36 @@ impl Attempt {
             trips: Trips::default(),
             commit_sent: AtomicBool::new(false),
         }))
+    }
+
+    async fn to_the_end<T, E, W>(
+        self: &Arc<Self>,
+        walk: impl FnOnce(Arc<Self>) -> W,
+    ) -> Result<T, E>
+    where
+        E: From<SectionError>,
+        W: Future<Output = Result<T, E>>,
+    {
+        let _under_way = self.app.attempts.enter()?;
+        let walking = walk(Arc::clone(self));
+        tokio::pin!(walking);
+        tokio::select! {
+            biased;
+            () = self.app.shutdown.hard() => self.cut_short(walking).await,
+            ended = &mut walking => ended,
+        }
+    }
+
+    fn note_the_end(&self, outcome: &str) {
+        self.app.journal.end(self.id, outcome);
+        let timing = self.timing();
+        tracing::info!(
+            outcome,
+            wait_ms = timing.wait.as_millis() as u64,
+            work_ms = timing.work.as_millis() as u64,
+            trips = timing.trips,
+            "the attempt ended"
+        );
     }
 
     /// The replica that runs it.
@@ -222,12 +249,20 @@ impl Attempt {
         tokio::select! {
             () = tokio::time::sleep(pause.limit()) => {}
             () = self.at_gate(&pause, point) => {}
-            () = self.app.shutdown.hard() => {}
+            () = self.stop_after_commit(point) => {}
         }
         if pause.freeze {
             held.iter().for_each(Held::thaw);
         }
         self.tell(StepKind::Resumed, None, None, "goes on");
+    }
+
+    /// Before the commit a stop drops the whole walk; after it, it ends the pause.
+    async fn stop_after_commit(&self, point: Point) {
+        if point != Point::AfterCommit {
+            return std::future::pending().await;
+        }
+        self.app.shutdown.hard().await;
     }
 
     fn take_pause_at(&self, point: Point) -> Option<Failpoint> {

@@ -209,7 +209,7 @@ impl<'a> Section<'a> {
         };
         self.attempt.waited(since);
         taken.map_err(|error| match error {
-            WriteError::Refused { row, .. } => SectionError::NotFound(row.to_string()),
+            WriteError::Refused { row, .. } => SectionError::NoSuchRow(row),
             WriteError::Database(error) => self.row_not_taken(error, row.to_string()),
         })
     }
@@ -250,12 +250,7 @@ async fn load(attempt: &Attempt, given: &[RowId]) -> Result<Room, SectionError> 
         return Err(SectionError::NotFound(format!("room {}", attempt.room)));
     };
     match given.iter().zip(there).find(|(_, there)| !there) {
-        Some((missing, _)) => Err(SectionError::NotFound(format!(
-            "{} {} in room {}",
-            missing.table.name(),
-            missing.name,
-            attempt.room
-        ))),
+        Some((missing, _)) => Err(SectionError::NoSuchRow(missing.clone())),
         None => Ok(room),
     }
 }

@@ -1,7 +1,7 @@
 //! Why an attempt could not go on, whatever it was about.
 
 use crate::database::DatabaseError;
-use crate::database::fence::Refusal;
+use crate::database::fence::{Refusal, RowId};
 use crate::invalid::InvalidField;
 
 /// Why an attempt could not go on. All but [`SectionError::OutcomeUnknown`] mean that it certainly did not happen.
@@ -10,6 +10,9 @@ pub enum SectionError {
     /// There is no such room, seat or wallet.
     #[error("there is no {0}")]
     NotFound(String),
+    /// There is no such seat or wallet in the room.
+    #[error("there is no {} {} in this room", .0.table.name(), .0.name)]
+    NoSuchRow(RowId),
     /// The request itself cannot be taken.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
@@ -86,16 +89,16 @@ impl From<DatabaseError> for SectionError {
 
 impl SectionError {
     /// What a refused write means for the attempt whose token was `mine`.
-    pub(super) fn refused(row: String, refusal: Refusal, mine: Option<i64>) -> Self {
+    pub(super) fn refused(row: &RowId, refusal: Refusal, mine: Option<i64>) -> Self {
         match refusal {
-            Refusal::Gone => Self::NotFound(row),
+            Refusal::Gone => Self::NoSuchRow(row.clone()),
             Refusal::LaterEpoch => Self::SwitchesChanged,
             Refusal::StaleToken { found } => Self::StaleToken {
-                row,
+                row: row.to_string(),
                 found,
                 mine: mine.unwrap_or(0),
             },
-            Refusal::RowChanged => Self::RowChanged(row),
+            Refusal::RowChanged => Self::RowChanged(row.to_string()),
         }
     }
 

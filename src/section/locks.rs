@@ -68,6 +68,16 @@ impl Locks {
         Ok(Self { systems })
     }
 
+    /// Compares all servers that can be reached with those that the database knows. A server that is down is compared
+    /// by the first attempt that finds it there again.
+    pub async fn compare_all(&self, database: &Database) {
+        for (name, system) in &self.systems {
+            if let Err(error) = system.compare_now(*name, database).await {
+                tracing::warn!(lock = %name, "{error}");
+            }
+        }
+    }
+
     /// Why a lock system cannot be chosen on this replica, if it cannot.
     pub fn why_not(&self, name: LockName) -> Option<String> {
         // `row` is the database's own.
@@ -152,6 +162,13 @@ impl System {
 
     fn has_server(&self) -> bool {
         !matches!(self.service.name(), LockName::Mutex | LockName::Table)
+    }
+
+    async fn compare_now(&self, name: LockName, database: &Database) -> Result<(), SectionError> {
+        let mut session = database.read(STORE_LIMIT).await?;
+        let known = store::lock_server(&mut session, name).await?;
+        drop(session);
+        self.compare(name, known.as_ref(), database).await
     }
 
     async fn compare(

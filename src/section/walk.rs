@@ -232,7 +232,7 @@ impl Section<'_> {
             WriteError::Refused { row, refusal } => (row, refusal),
         };
         let mine = self.token(&row);
-        let error = SectionError::refused(row.to_string(), refusal, mine);
+        let error = SectionError::refused(&row, refusal, mine);
         self.attempt.tell(
             StepKind::Rejected,
             Some(row.to_string()),

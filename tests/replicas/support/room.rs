@@ -100,7 +100,11 @@ impl Room {
 
     /// An attempt with a body of any shape.
     pub fn attempts(&self, path: &str, body: Value) -> Attempt {
-        Attempt::new(self.connection.clone(), self.path(&format!("/{path}")), body)
+        Attempt::new(
+            self.connection.clone(),
+            self.path(&format!("/{path}")),
+            body,
+        )
     }
 
     /// Makes the room or replaces it.
