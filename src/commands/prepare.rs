@@ -9,8 +9,13 @@ use crate::peers;
 use crate::room::{self, Layout, RoomName, Switches};
 
 /// Brings the database up to date, makes the room `main`, raises the epoch of every room (the private lock servers
-/// of a run begin their counters anew) and forgets the replicas and lock servers of earlier runs. Tells what people should know.
-pub async fn prepare(database_url: &str, redis_url: Option<&str>) -> anyhow::Result<Vec<String>> {
+/// of a run begin their counters anew), and, in a database that is private to the run, forgets the replicas and lock
+/// servers of earlier runs. Tells what people should know.
+pub async fn prepare(
+    database_url: &str,
+    redis_url: Option<&str>,
+    private: bool,
+) -> anyhow::Result<Vec<String>> {
     Database::migrate(database_url).await?;
     let database = Database::open(database_url)?;
     let lock = if redis_url.is_some() {
@@ -21,7 +26,9 @@ pub async fn prepare(database_url: &str, redis_url: Option<&str>) -> anyhow::Res
     make_main(&database, lock).await?;
     let told = settle_main(&database, redis_url.is_some()).await?;
     raise_epochs(&database).await?;
-    peers::forget_all(&database).await?;
+    if private {
+        forget_earlier_runs(&database).await?;
+    }
     database.close(REQUEST_LIMIT).await;
     Ok(told)
 }
@@ -78,8 +85,14 @@ async fn settle_main(database: &Database, has_redis: bool) -> anyhow::Result<Vec
 
 async fn raise_epochs(database: &Database) -> anyhow::Result<()> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
-    room::store::forget_lock_servers(&mut transaction).await?;
     room::store::raise_all_epochs(&mut transaction).await?;
+    Ok(transaction.commit().await.map_err(not_committed)?)
+}
+
+async fn forget_earlier_runs(database: &Database) -> anyhow::Result<()> {
+    let mut transaction = database.begin(REQUEST_LIMIT).await?;
+    room::store::forget_lock_servers(&mut transaction).await?;
+    peers::forget_all(&mut transaction).await?;
     Ok(transaction.commit().await.map_err(not_committed)?)
 }
 

@@ -215,7 +215,7 @@ const ZOOKEEPER: Guarantees = Guarantees {
     tells_of_loss: true,
     fair: true,
     minimum_ttl_ms: Some(4_000),
-    ttl_applies: true,
+    ttl_applies: false,
     blind_release_applies: false,
     promise: "Excludes all replicas in the order in which they came, as long as a majority of the ensemble answers.",
     cannot: "It cannot stop a holder that is paused: its session ends at the server before it learns of it, and then only the token helps.",

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::app::{App, Me, REQUEST_LIMIT};
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, Transaction};
 use crate::journal::Record;
 use crate::name::Name;
 use crate::section::AtGate;
@@ -132,13 +132,8 @@ pub async fn sign_off(database: &Database, me: &Me) -> Result<(), DatabaseError>
 }
 
 /// Forgets all replicas: those of an earlier run are gone.
-pub async fn forget_all(database: &Database) -> Result<(), DatabaseError> {
-    let mut transaction = database.begin(REQUEST_LIMIT).await?;
-    store::clear(&mut transaction).await?;
-    transaction
-        .commit()
-        .await
-        .map_err(|error| DatabaseError::Busy(error.to_string()))
+pub async fn forget_all(transaction: &mut Transaction) -> Result<(), DatabaseError> {
+    store::clear(transaction).await
 }
 
 /// All replicas by name, each asked whether it is alive.

@@ -119,7 +119,7 @@ fn parse_wallets(wishes: Vec<WalletWish>) -> Result<Vec<OpeningWallet>, InvalidF
         if !seen.insert(name.clone()) {
             return Err(InvalidField::new(
                 format!("wallets[{index}].name"),
-                "is there twice",
+                format!("{name} is there twice"),
             ));
         }
         wallets.push(OpeningWallet { name, balance });
@@ -168,7 +168,7 @@ mod tests {
         );
         assert!(
             of(r#"{"wallets": [{"name": "a", "balance": "0.00"}, {"name": "a", "balance": "1"}]}"#)
-                .starts_with("wallets[1].name is there twice")
+                .starts_with("wallets[1].name a is there twice")
         );
     }
 

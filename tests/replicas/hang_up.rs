@@ -57,11 +57,14 @@ async fn leaves_nothing_behind_under(database: Database, lock: &str) {
     // Waiters for the one lock of a SQLite file can be seen nowhere, but they are served in order: who came last on a
     // replica is answered when nobody is left before him.
     for replica in [A, B] {
-        eventually("the last in line is served", PATIENCE, async || {
-            match room.books("Last", "A1").on(replica).await.outcome() {
-                outcome if ["booked", "seat-taken"].contains(&outcome.as_str()) => Ok(()),
-                outcome => Err(outcome),
-            }
+        eventually("the last in line is served", PATIENCE, async || match room
+            .books("Last", "A1")
+            .on(replica)
+            .await
+            .outcome()
+        {
+            outcome if ["booked", "seat-taken"].contains(&outcome.as_str()) => Ok(()),
+            outcome => Err(outcome),
         })
         .await;
     }

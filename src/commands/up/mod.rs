@@ -115,11 +115,15 @@ async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Run
     let servers = Servers::start(plan, &launcher, folder).await?;
     let addresses = Addresses::of(plan, &servers, folder)?;
 
-    super::prepare(&addresses.database, addresses.redis.as_deref())
-        .await
-        .context("cannot prepare the database")?
-        .iter()
-        .for_each(say);
+    super::prepare(
+        &addresses.database,
+        addresses.redis.as_deref(),
+        plan.database_is_ours(),
+    )
+    .await
+    .context("cannot prepare the database")?
+    .iter()
+    .for_each(say);
 
     let replicas = plan.replicas().map(|(name, port)| {
         let program = addresses.tell(replica::program(&launcher, name, port, folder));

@@ -66,6 +66,11 @@ enum Servers {
 }
 
 impl Plan {
+    /// Whether the database is private to this run, so that nobody else's replicas are in it.
+    pub fn database_is_ours(&self) -> bool {
+        !matches!(self.database, Database::Url(_))
+    }
+
     /// Checks the settings, and that what they ask for by name is installed.
     pub fn new(args: &UpArgs) -> Result<Self, UsageError> {
         if args.port.checked_add(args.replicas - 1).is_none() {
