@@ -146,3 +146,27 @@ fn is_told_by_its_room(problem: &Problem) -> bool {
         _ => matches!(problem.status, 409 | 503),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::booking::BookingError;
+    use crate::invalid::InvalidField;
+    use crate::section::SectionError;
+
+    #[test]
+    fn a_refused_attempt_is_told_by_its_room_and_bad_input_is_not() {
+        let told = |problem: Problem| is_told_by_its_room(&problem);
+        let taken = BookingError::SeatTaken {
+            seat: "A1".to_owned(),
+            buyer: "Ana".to_owned(),
+        };
+        assert!(told(taken.into()));
+        assert!(told(SectionError::LeaseLost.into()));
+        assert!(told(SectionError::DatabaseBusy(String::new()).into()));
+        assert!(told(SectionError::OutcomeUnknown(String::new()).into()));
+        assert!(!told(SectionError::ShuttingDown.into()));
+        assert!(!told(SectionError::NotFound("seat".to_owned()).into()));
+        assert!(!told(InvalidField::new("seat", "is wrong").into()));
+    }
+}

@@ -178,3 +178,44 @@ fn replica_view(replica: Replica, me: &str, room: &str) -> ReplicaView {
         name: replica.name,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_address_cannot_mean_is_not_asked_for() {
+        let asked = Asked::parse("attempt=4b0c5b8e-6a52-4a35-9a1f-3e6b7e0f8a11&buyer=Ana+M%C3%BC");
+        assert!(asked.attempt.is_some());
+        assert_eq!(asked.buyer.as_ref().map(Name::as_str), Some("Ana Mü"));
+        for query in [
+            "",
+            "attempt=x&buyer=",
+            "attempt&buyer=%00",
+            "buyer=%ff",
+            "&=&%",
+        ] {
+            let asked = Asked::parse(query);
+            assert!(asked.attempt.is_none() && asked.buyer.is_none(), "{query}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_that_a_browser_opens_becomes_a_link() {
+        let link = |url: &str, alive| {
+            let replica = Replica {
+                name: "B".to_owned(),
+                url: url.to_owned(),
+                pid: 1,
+                alive,
+                last_seen: None,
+            };
+            replica_view(replica, "A", "main").link
+        };
+        let there = "http://127.0.0.1:3002";
+        let page = "http://127.0.0.1:3002/rooms/main";
+        assert_eq!(link(there, true).as_deref(), Some(page));
+        assert_eq!(link(there, false), None);
+        assert_eq!(link("javascript:alert(1)//", true), None);
+    }
+}

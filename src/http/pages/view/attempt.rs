@@ -64,7 +64,7 @@ impl AttemptView {
 }
 
 /// Without who, so that a name in a script of the other direction cannot turn the sentence around.
-fn what(record: &Record) -> String {
+pub fn what(record: &Record) -> String {
     let what = record.what.strip_prefix(&record.who);
     what.unwrap_or(&record.what).trim_start().to_owned()
 }

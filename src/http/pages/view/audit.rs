@@ -6,6 +6,9 @@ use crate::audit::{Audit, Disorder, SoldTwice, WalletOff};
 /// How many of one kind are listed; the seat map and the audit's JSON have them all.
 const MOST_LISTED: usize = 12;
 
+/// More lines than this are folded under the sentence.
+const MOST_UNFOLDED: usize = 4;
+
 /// The audit in words.
 #[derive(Debug)]
 pub struct AuditView {
@@ -23,6 +26,8 @@ pub struct AuditView {
     pub wallets: Vec<WalletLine>,
     /// Bookings out of the order of their tokens.
     pub disorder: Vec<Disorder>,
+    /// Whether there are too many lines to show at once.
+    pub folded: bool,
     /// How many violations are not listed here.
     pub more: usize,
     /// Leases of ended attempts that may still stand.
@@ -56,6 +61,7 @@ impl AuditView {
             money: money(audit),
             wallets: first(&audit.wallets).iter().map(wallet_line).collect(),
             disorder: first(&audit.token_disorder),
+            folded: lists.iter().sum::<usize>() > MOST_UNFOLDED,
             more: lists
                 .into_iter()
                 .map(|listed| listed.saturating_sub(MOST_LISTED))

@@ -1,6 +1,6 @@
 //! The races: their buttons, and what came of the last one.
 
-use super::attempt::{StepRow, step_rows};
+use super::attempt::{StepRow, step_rows, what};
 use super::words::{self, Tone, milliseconds};
 use crate::race::{LastRace, Race, RacedAttempt};
 
@@ -80,6 +80,8 @@ pub struct LastRaceView {
 pub struct RacedRow {
     /// The buyer, or the giver.
     pub who: String,
+    /// What was tried, after who tried it, if its replica still told it.
+    pub what: Option<String>,
     /// The replica that it was sent to.
     pub replica: String,
     /// How it ended, in words.
@@ -101,7 +103,7 @@ impl LastRaceView {
         Self {
             name,
             summary: summary(&last.attempts),
-            attempts: last.attempts.iter().map(row).collect(),
+            attempts: last.attempts.iter().map(|raced| row(raced, last)).collect(),
             folded: last.attempts.len() > MOST_UNFOLDED,
             sentence: last.sentence.clone(),
             clean: last.clean,
@@ -110,10 +112,13 @@ impl LastRaceView {
     }
 }
 
-fn row(raced: &RacedAttempt) -> RacedRow {
+fn row(raced: &RacedAttempt, race: &LastRace) -> RacedRow {
+    let mut records = race.records.iter();
+    let record = records.find(|record| record.attempt == raced.attempt);
     let (outcome, tone) = words::outcome(&raced.outcome);
     RacedRow {
         who: raced.buyer.clone(),
+        what: record.map(what),
         replica: raced.replica.clone(),
         outcome: outcome.to_owned(),
         tone,
