@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Shared;
 use super::body::JsonBody;
-use super::problem::Problem;
+use super::problem::{Outcome, Problem};
 use super::rooms::room_name;
 use crate::app::App;
 use crate::booking::{self, Booking};
@@ -233,6 +233,11 @@ fn ended<T>(
     let outcome = result
         .as_ref()
         .map_or_else(|problem| problem.word().to_owned(), |_| success.to_owned());
+    if let Err(problem) = &result
+        && problem.outcome == Outcome::DidNotHappen
+    {
+        app.journal.tell_why(attempt, &problem.detail);
+    }
     app.journal.end(attempt, &outcome);
     tracing::info!(
         replica = app.me.name,
