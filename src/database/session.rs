@@ -96,16 +96,16 @@ impl Session {
     pub(super) async fn batch(&mut self, text: String) -> Result<(), DatabaseError> {
         self.run(async |link| {
             match link {
-                Link::Postgres(connection) => drop(
+                Link::Postgres(connection) => {
                     connection
                         .execute(sqlx::raw_sql(AssertSqlSafe(text)))
-                        .await?,
-                ),
-                Link::Sqlite(connection) => drop(
+                        .await?;
+                }
+                Link::Sqlite(connection) => {
                     connection
                         .execute(sqlx::raw_sql(AssertSqlSafe(text)))
-                        .await?,
-                ),
+                        .await?;
+                }
             }
             Ok(())
         })

@@ -12,13 +12,13 @@ use uuid::Uuid;
 use super::Shared;
 use super::body::JsonBody;
 use super::path::Address;
-use super::problem::Problem;
+use super::problem::{Outcome, Problem};
 use super::rooms::room_name;
 use crate::app::App;
 use crate::booking::{self, Booking};
 use crate::invalid::InvalidField;
 use crate::name::{Name, NotAName};
-use crate::section::{self, Failpoint, Intent, LONGEST_PAUSE_MS, Timing};
+use crate::section::{self, End, Failpoint, Intent, LONGEST_PAUSE_MS, Timing};
 use crate::wallet::{self, Money, NotMoney, Transfer};
 
 /// The body of a booking.
@@ -97,7 +97,7 @@ pub async fn run_booking(
     section::run(
         Arc::clone(app),
         intent,
-        |result| word(result, "booked"),
+        |result| end(result, "booked"),
         walk,
     )
     .await
@@ -128,7 +128,7 @@ pub async fn run_transfer(
     section::run(
         Arc::clone(app),
         intent,
-        |result| word(result, "transferred"),
+        |result| end(result, "transferred"),
         walk,
     )
     .await
@@ -225,11 +225,17 @@ fn with_attempt<T>(
     }
 }
 
-/// How an attempt ended, in one word.
-fn word<T>(result: &Result<T, Problem>, success: &str) -> String {
+/// How an attempt ended, in one word, and why it certainly did not happen.
+fn end<T>(result: &Result<T, Problem>, success: &str) -> End {
     match result {
-        Ok(_) => success.to_owned(),
-        Err(problem) => problem.word().to_owned(),
+        Ok(_) => End {
+            word: success.to_owned(),
+            why_not: None,
+        },
+        Err(problem) => End {
+            word: problem.word.to_owned(),
+            why_not: (problem.outcome == Outcome::DidNotHappen).then(|| problem.detail.clone()),
+        },
     }
 }
 

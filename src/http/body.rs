@@ -146,7 +146,7 @@ mod tests {
         ms: u32,
     }
 
-    fn field(json: &str) -> Option<String> {
+    fn field(json: &str) -> Option<Box<str>> {
         parse::<Order>(json.as_bytes()).unwrap_err().field
     }
 
@@ -187,6 +187,6 @@ mod tests {
                 "{problem:?}"
             );
         }
-        assert_eq!(parse::<Order>(b"}").unwrap_err().word(), "invalid-json");
+        assert_eq!(parse::<Order>(b"}").unwrap_err().word, "invalid-json");
     }
 }

@@ -108,7 +108,7 @@ fn in_the_form_of(uri: &Uri, problem: Problem) -> Response {
     if machine {
         problem.into_response()
     } else {
-        pages::ProblemPage(problem).into_response()
+        pages::ProblemPage::from(problem).into_response()
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::Shared;
 use super::problem::Problem;
@@ -22,7 +22,7 @@ pub async fn refuse_foreign(State(app): Shared, request: Request, next: Next) ->
         Method::GET | Method::HEAD | Method::OPTIONS
     );
     if !only_looks && let Err(problem) = check(&app, request.headers(), request.uri()) {
-        return problem.into_response();
+        return super::in_the_form_of(request.uri(), problem);
     }
     next.run(request).await
 }

@@ -21,9 +21,9 @@ const RETRY_AFTER_S: u32 = 1;
 /// A problem document, and the status it is sent with.
 #[derive(Debug, Clone, Serialize)]
 pub struct Problem {
-    /// Stable; the last word says what it is.
-    #[serde(rename = "type")]
-    pub kind: String,
+    /// What it is: the last word of its type, and stable.
+    #[serde(rename = "type", serialize_with = "as_type")]
+    pub word: &'static str,
     /// The kind in words.
     pub title: &'static str,
     /// The status of the answer.
@@ -34,10 +34,10 @@ pub struct Problem {
     pub outcome: Outcome,
     /// The field that cannot be taken as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
     /// The seat or wallet that is not there, until its field is named.
     #[serde(skip)]
-    missing: Option<String>,
+    missing: Option<Box<str>>,
     /// The attempt, if this is the answer to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Uuid>,
@@ -53,16 +53,21 @@ pub enum Outcome {
     MayHaveHappened,
 }
 
+/// A type is a URI reference.
+fn as_type<S: serde::Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("/problems/{word}"))
+}
+
 impl Problem {
     /// A problem of a request that certainly had no effect.
     pub fn new(
         status: StatusCode,
-        word: &str,
+        word: &'static str,
         title: &'static str,
         detail: impl Into<String>,
     ) -> Self {
         Self {
-            kind: format!("/problems/{word}"),
+            word,
             title,
             status: status.as_u16(),
             detail: detail.into(),
@@ -71,11 +76,6 @@ impl Problem {
             missing: None,
             attempt: None,
         }
-    }
-
-    /// The last word of its type.
-    pub fn word(&self) -> &str {
-        self.kind.rsplit('/').next().unwrap_or_default()
     }
 
     /// Nothing is there.
@@ -141,7 +141,7 @@ impl Problem {
         if let Some(row) = self.missing.take() {
             let field = field(&row);
             self.detail = format!("{field}: {}", self.detail);
-            self.field = Some(field.to_owned());
+            self.field = Some(field.into());
         }
         self
     }
@@ -152,11 +152,11 @@ impl Problem {
         self
     }
 
-    fn unavailable(word: &str, title: &'static str, detail: impl Into<String>) -> Self {
+    fn unavailable(word: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, word, title, detail)
     }
 
-    fn conflict(word: &str, title: &'static str, detail: impl Into<String>) -> Self {
+    fn conflict(word: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, word, title, detail)
     }
 
@@ -181,7 +181,7 @@ impl From<InvalidField> for Problem {
             "A field cannot be taken as it is",
             invalid.to_string(),
         );
-        problem.field = Some(invalid.field);
+        problem.field = Some(invalid.field.into());
         problem
     }
 }
@@ -192,7 +192,7 @@ impl From<SectionError> for Problem {
         match error {
             SectionError::NotFound(_) => Self::not_found(detail),
             SectionError::NoSuchRow(row) => Self {
-                missing: Some(row.name),
+                missing: Some(row.name.into()),
                 ..Self::not_found(detail)
             },
             SectionError::Invalid(invalid) => invalid.into(),

@@ -15,7 +15,8 @@ use crate::race::{self, Race, RaceResult};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RaceBody {
-    race: Race,
+    /// Which race.
+    pub race: Race,
 }
 
 /// `POST /api/rooms/{room}/races`

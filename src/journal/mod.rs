@@ -80,6 +80,25 @@ impl Journal {
         }
     }
 
+    /// Tells why an attempt did not happen, unless one of its steps since it last began has told already.
+    pub fn tell_why(&self, attempt: Uuid, why: &str) {
+        let told = self.record(attempt).is_some_and(|record| {
+            let last_first = record.steps.iter().rev();
+            let mut since_it_began = last_first.take_while(|step| step.kind != StepKind::Anew);
+            since_it_began.any(|step| step.kind == StepKind::Rejected)
+        });
+        if !told {
+            let step = Step {
+                at_ms: self.now_ms(),
+                kind: StepKind::Rejected,
+                key: None,
+                token: None,
+                detail: why.to_owned(),
+            };
+            self.tell(attempt, step);
+        }
+    }
+
     /// Notes how an attempt ended: `booked`, `transferred` or the last word of a problem's type.
     pub fn end(&self, attempt: Uuid, outcome: &str) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,7 +21,7 @@ pub enum StepKind {
     Thought,
     /// Wrote, not yet committed.
     Wrote,
-    /// Was refused: by the rule, by a condition at a row, or by a loss.
+    /// Was refused: by the rule, by a condition at a row, by a loss, or by what it could not get.
     Rejected,
     /// Begins anew from the start.
     Anew,

@@ -15,7 +15,9 @@ pub use change::{Change, Changed, change};
 pub use layout::{Layout, LayoutWish, OpeningWallet};
 pub use name::{MAIN, NotARoomName, RoomName};
 pub use shown::{ShownRoom, ShownSeat, ShownWallet};
-pub use switches::{Fencing, Order, Release, Switches, SwitchesPatch, Waiting};
+pub use switches::{
+    Fencing, Order, Release, Switches, SwitchesPatch, THINK_MS, TTL_MS, WAIT_MS, Waiting,
+};
 
 /// A room as an attempt needs it: loaded in one query, before any lock.
 #[derive(Debug, Clone)]

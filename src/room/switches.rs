@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::invalid::{InvalidField, given};
 use crate::lock::LockName;
 
-const TTL_MS: RangeInclusive<u32> = 100..=600_000;
-const WAIT_MS: RangeInclusive<u32> = 0..=60_000;
-const THINK_MS: RangeInclusive<u32> = 0..=10_000;
+/// What `ttl_ms` may be.
+pub const TTL_MS: RangeInclusive<u32> = 100..=600_000;
+/// What `wait_ms` may be.
+pub const WAIT_MS: RangeInclusive<u32> = 0..=60_000;
+/// What `think_ms` may be.
+pub const THINK_MS: RangeInclusive<u32> = 0..=10_000;
 
 /// The room `main` thinks a little, so that a race there has a window to happen in.
 const THINK_MS_IN_MAIN: u32 = 100;

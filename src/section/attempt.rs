@@ -69,6 +69,15 @@ struct Clock {
     began_work: Option<Instant>,
 }
 
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// `booked`, `transferred` or the last word of a problem's type.
+    pub word: String,
+    /// Why it certainly did not happen, if it did not.
+    pub why_not: Option<String>,
+}
+
 /// Where the time of an attempt went.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timing {
@@ -82,15 +91,15 @@ pub struct Timing {
     pub trips: u32,
 }
 
-/// Runs an attempt in a task of its own and waits for it. The task notes the end, told in the word that `outcome`
-/// finds for it, in the journal and in one line of the log, whoever still waits.
+/// Runs an attempt in a task of its own and waits for it. The task notes the end, as `end`
+/// tells it, in the journal and in one line of the log, whoever still waits.
 ///
 /// # Errors
 /// What the walk ends with; [`SectionError::ShuttingDown`] when the replica stopped before the commit was sent.
 pub async fn run<T, E, W>(
     app: Arc<App>,
     intent: Intent,
-    outcome: impl FnOnce(&Result<T, E>) -> String + Send + 'static,
+    end: impl FnOnce(&Result<T, E>) -> End + Send + 'static,
     walk: impl FnOnce(Arc<Attempt>) -> W + Send + 'static,
 ) -> (Result<T, E>, Timing)
 where
@@ -107,7 +116,7 @@ where
         let attempt = Arc::clone(&attempt);
         async move {
             let result = attempt.to_the_end(walk).await;
-            attempt.note_the_end(&outcome(&result));
+            attempt.note(&end(&result));
             result
         }
         .instrument(span)
@@ -167,11 +176,14 @@ impl Attempt {
         }
     }
 
-    fn note_the_end(&self, outcome: &str) {
-        self.app.journal.end(self.id, outcome);
+    fn note(&self, end: &End) {
+        if let Some(why) = &end.why_not {
+            self.app.journal.tell_why(self.id, why);
+        }
+        self.app.journal.end(self.id, &end.word);
         let timing = self.timing();
         tracing::info!(
-            outcome,
+            outcome = end.word,
             wait_ms = timing.wait.as_millis() as u64,
             work_ms = timing.work.as_millis() as u64,
             trips = timing.trips,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::failpoint::Point;
-use super::{Attempt, Holds, Section, SectionError};
+use super::{Attempt, Holds, OpenRows, Section, SectionError};
 use crate::database::fence::{self, RowId, WriteError};
 use crate::database::{DatabaseError, Dialect, Row, Transaction};
 use crate::journal::StepKind;
@@ -164,7 +164,10 @@ impl<'a> Section<'a> {
             .database
             .give(&mut transaction, limit)
             .await?;
-        self.holds = Holds::Rows(Some(Box::new((transaction, found))));
+        self.holds = Holds::Rows(Some(Box::new(OpenRows {
+            transaction,
+            seen: found,
+        })));
         Ok(())
     }
 
@@ -229,7 +232,9 @@ impl<'a> Section<'a> {
     async fn look_at_the_epoch(&mut self) -> Result<(), SectionError> {
         let now = match &mut self.holds {
             Holds::Nothing => return Ok(()),
-            Holds::Rows(Some(open)) => room::store::epoch(&mut open.0, self.room.id).await?,
+            Holds::Rows(Some(open)) => {
+                room::store::epoch(&mut open.transaction, self.room.id).await?
+            }
             _ => {
                 let limit = self.attempt.database_limit(self.room.switches.wait());
                 let mut session = self.attempt.app.database.read(limit).await?;

@@ -19,7 +19,7 @@ mod locks;
 mod protection;
 mod walk;
 
-pub use attempt::{Attempt, Intent, Timing, run};
+pub use attempt::{Attempt, End, Intent, Timing, run};
 pub use error::SectionError;
 pub use failpoint::{AtGate, Failpoint, Gates, LONGEST_PAUSE_MS, Point};
 pub use leases_left::LeasesLeft;
@@ -51,5 +51,13 @@ enum Holds {
     /// Leases of a lock system: one acquisition, or one for each key when they were taken as given.
     Leases(Vec<Held>),
     /// Rows taken `FOR UPDATE` in a transaction that stays open, and what was read then. Empty once it is written.
-    Rows(Option<Box<(Transaction, Vec<(RowId, Row)>)>>),
+    Rows(Option<Box<OpenRows>>),
+}
+
+/// Rows taken `FOR UPDATE`.
+#[derive(Debug)]
+struct OpenRows {
+    transaction: Transaction,
+    /// What was in them when they were taken; empty once it was read.
+    seen: Vec<(RowId, Row)>,
 }

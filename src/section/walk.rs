@@ -58,7 +58,7 @@ impl Section<'_> {
     pub async fn read(&mut self) -> Result<Vec<Row>, SectionError> {
         self.attempt.began_work();
         let mut found = match &mut self.holds {
-            Holds::Rows(Some(open)) => std::mem::take(&mut open.1),
+            Holds::Rows(Some(open)) => std::mem::take(&mut open.seen),
             _ => self.read_or_claim().await?,
         };
         for (row, seen) in &found {
@@ -167,7 +167,7 @@ impl Section<'_> {
         if let Holds::Rows(open) = &mut self.holds
             && let Some(open) = open.take()
         {
-            return Ok(open.0);
+            return Ok(open.transaction);
         }
         Ok(self.attempt.app.database.begin(self.limit()).await?)
     }

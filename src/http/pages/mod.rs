@@ -1,24 +1,39 @@
 //! The pages: server-rendered, whole without script.
+//!
+//! Promises: a page shows what the API tells, in words; a form runs what the API runs and answers 303, so reload and
+//! back do nothing twice; nothing is loaded from another host. Does not promise to be live: a page is of the moment
+//! in which it was asked for.
+
+mod actions;
+mod address;
+mod fields;
+mod files;
+mod page;
+mod problem_page;
+mod room_page;
+mod view;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
 
-use super::problem::Problem;
+pub use problem_page::ProblemPage;
+
 use crate::app::App;
 
-/// All pages.
+/// All pages, the forms on them, and the files that they are drawn with.
 pub fn routes() -> Router<Arc<App>> {
+    // Who asks for a form's address with GET (by reloading a problem, say) is brought to its room.
+    let forms = Router::new()
+        .route("/switches", post(actions::switches).get(actions::back))
+        .route("/bookings", post(actions::book).get(actions::back))
+        .route("/transfers", post(actions::transfer).get(actions::back))
+        .route("/races", post(actions::race).get(actions::back))
+        .route("/reset", post(actions::reset).get(actions::back));
     Router::new()
-}
-
-/// A problem as a page.
-pub struct ProblemPage(pub Problem);
-
-impl IntoResponse for ProblemPage {
-    fn into_response(self) -> Response {
-        let status = axum::http::StatusCode::from_u16(self.0.status).unwrap_or_default();
-        (status, Html("problem")).into_response()
-    }
+        .route("/", get(room_page::main))
+        .route("/rooms/{room}", get(room_page::show))
+        .nest("/rooms/{room}", forms)
+        .route("/static/{file}", get(files::serve))
 }
