@@ -2,52 +2,50 @@
 //!
 //! The modules stand in the order in which a request meets them; `docs/architecture.md` walks the same way.
 
-#![warn(missing_docs)]
-
-/// What the binary can be told to do: run everything, one replica, a guard; or look around.
+// What the binary can be told to do: run everything, one replica, a guard; or look around.
 pub mod commands;
 
-/// What a request may reach: database, locks, journal, the other replicas, and who I am.
+// What a request may reach: database, locks, journal, the other replicas, and who I am.
 pub mod app;
 
-/// HTTP: parse, call one use case, answer. The one place that knows status codes.
+// HTTP: parse, call one use case, answer. The one place that knows status codes.
 mod http;
 
-/// Booking a seat, from the order to the commit.
+// Booking a seat, from the order to the commit.
 pub mod booking;
 
-/// Moving money, from the order to the commit.
+// Moving money, from the order to the commit.
 pub mod wallet;
 
-/// The critical section: from a room's switches to held locks and back.
+// The critical section: from a room's switches to held locks and back.
 pub mod section;
 
-/// Distributed locks as a library: it knows nothing of seats, rooms or HTTP.
+// Distributed locks as a library: it knows nothing of seats, rooms or HTTP.
 pub mod lock;
 
-/// Rooms, their switches and their epochs.
+// Rooms, their switches and their epochs.
 pub mod room;
 
-/// PostgreSQL and SQLite behind one face, and the SQL of the fence.
+// PostgreSQL and SQLite behind one face, and the SQL of the fence.
 pub mod database;
 
-/// What each attempt did, step by step.
+// What each attempt did, step by step.
 pub mod journal;
 
-/// The other replicas.
+// The other replicas.
 pub mod peers;
 
-/// What the database says about the invariants.
+// What the database says about the invariants.
 pub mod audit;
 
-/// Real requests, sent so that they meet.
+// Real requests, sent so that they meet.
 pub mod race;
 
-/// The names that people give.
+// The names that people give.
 pub mod name;
 
-/// Bad input: which field, and what it should have been.
+// Bad input: which field, and what it should have been.
 pub mod invalid;
 
-/// Real servers, started for `up` and for the tests.
+// Real servers, started for `up` and for the tests.
 pub mod stack;
