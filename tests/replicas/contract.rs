@@ -345,7 +345,7 @@ async fn a_silent_replica_leaves_open_how_many_leases_are_left(database: Databas
     let world = World::own(database).start().await;
     let room = world.room("silent").await;
     assert_eq!(room.audit().await.leases_left, Some(0));
-    world.process(B).signal(Signal::SIGSTOP);
+    world.process(B).freezes().await;
     assert_eq!(room.audit().await.leases_left, None);
     assert!(room.audit().await.clean, "it is no part of it");
     world.process(B).signal(Signal::SIGCONT);

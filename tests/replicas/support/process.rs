@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::deadline::eventually;
+use super::deadline::{PATIENCE, eventually};
 
 /// The binary under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_doublebook");
@@ -88,6 +88,23 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).expect("a process id");
         kill(Pid::from_raw(pid), signal).expect("it is running");
+    }
+
+    /// Stops it with SIGSTOP, and returns when it stands still: a signal takes its time to reach every thread.
+    pub async fn freezes(&self) {
+        self.signal(Signal::SIGSTOP);
+        let stat = format!("/proc/{}/stat", self.pid());
+        eventually("a stopped process", PATIENCE, async || {
+            let stat = std::fs::read_to_string(&stat).expect("it is there");
+            // The state follows the name, which stands between parentheses.
+            let state = stat.rsplit(") ").next().unwrap_or_default();
+            if state.starts_with('T') {
+                Ok(())
+            } else {
+                Err(stat)
+            }
+        })
+        .await;
     }
 
     /// Waits for its end; says with which status and after how long.

@@ -379,13 +379,14 @@ mod tests {
                 "{lock}"
             );
         }
-        for lock in [LockName::Zookeeper, LockName::Etcd] {
-            assert_eq!(
-                idle(&Switches::on(lock), Dialect::Postgres),
-                ["release"],
-                "{lock}"
-            );
-        }
+        // Their nodes and keys are deleted by name, each of them an attempt's own.
+        let idle_under = |lock| idle(&Switches::on(lock), Dialect::Postgres);
+        assert_eq!(idle_under(LockName::Etcd), ["release"]);
+        // One session keeps all leases of a replica, for as long as the session's own timeout says.
+        assert_eq!(
+            idle_under(LockName::Zookeeper),
+            ["release", "ttl_ms", "renew"]
+        );
     }
 
     #[test]
