@@ -45,7 +45,7 @@ pub struct Booking {
 pub async fn book(attempt: &Attempt, order: &Order) -> Result<Booking, BookingError> {
     loop {
         match walk(attempt, order).await {
-            Err(BookingError::Section(error)) => attempt.begins_anew(error)?,
+            Err(BookingError::Section(error)) => attempt.begins_anew(error).await?,
             settled => return settled,
         }
     }

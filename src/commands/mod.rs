@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -136,15 +137,22 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(args) => all_cores()?
             .block_on(up::run(args, log))
             .map(|()| ExitCode::SUCCESS),
-        Command::Serve(args) => all_cores()?
-            .block_on(serve::run(args))
-            .map(|()| ExitCode::SUCCESS),
+        Command::Serve(args) => {
+            let runtime = all_cores()?;
+            let ended = runtime.block_on(serve::run(args));
+            // A name that is being looked up, or a file lock that is waited for, must not hold up the end.
+            runtime.shutdown_timeout(LAST_THREADS);
+            ended.map(|()| ExitCode::SUCCESS)
+        }
         Command::Doctor(args) => one_core()?
             .block_on(doctor::run(args))
             .map(|()| ExitCode::SUCCESS),
         Command::Guard(args) => one_core()?.block_on(guard::run(args)),
     }
 }
+
+/// How long a replica that has stopped waits for what blocks a thread.
+const LAST_THREADS: Duration = Duration::from_millis(100);
 
 fn all_cores() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()

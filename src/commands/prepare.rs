@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use crate::app::REQUEST_LIMIT;
-use crate::database::{CommitError, Database, DatabaseError};
+use crate::database::{Database, DatabaseError};
 use crate::lock::LockName;
 use crate::peers;
 use crate::room::{self, Layout, RoomName, Switches};
@@ -41,18 +41,12 @@ pub async fn make_main(database: &Database, lock: LockName) -> anyhow::Result<()
         return Ok(());
     }
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
-    // Another replica may have been quicker: what it made stays.
-    if room::store::load(&mut transaction, &main, &[])
-        .await?
-        .is_none()
-    {
-        let (layout, switches) = (Layout::default(), Switches::of_main(lock));
-        room::store::put(&mut transaction, &main, &layout, &switches).await?;
-    }
+    let (layout, switches) = (Layout::default(), Switches::of_main(lock));
+    room::store::make(&mut transaction, &main, &layout, &switches).await?;
     transaction
         .commit()
         .await
-        .map_err(not_committed)
+        .map_err(DatabaseError::from)
         .context("cannot make the room main")
 }
 
@@ -79,25 +73,19 @@ async fn settle_main(database: &Database, has_redis: bool) -> anyhow::Result<Vec
         }
     };
     room::store::change_switches(&mut transaction, &RoomName::main(), change).await?;
-    transaction.commit().await.map_err(not_committed)?;
+    transaction.commit().await.map_err(DatabaseError::from)?;
     Ok(told)
 }
 
 async fn raise_epochs(database: &Database) -> anyhow::Result<()> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
     room::store::raise_all_epochs(&mut transaction).await?;
-    Ok(transaction.commit().await.map_err(not_committed)?)
+    Ok(transaction.commit().await.map_err(DatabaseError::from)?)
 }
 
 async fn forget_earlier_runs(database: &Database) -> anyhow::Result<()> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
     room::store::forget_lock_servers(&mut transaction).await?;
     peers::forget_all(&mut transaction).await?;
-    Ok(transaction.commit().await.map_err(not_committed)?)
-}
-
-fn not_committed(error: CommitError) -> DatabaseError {
-    match error {
-        CommitError::Refused(error) | CommitError::Unknown(error) => error,
-    }
+    Ok(transaction.commit().await.map_err(DatabaseError::from)?)
 }

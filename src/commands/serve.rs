@@ -33,7 +33,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
 const LAST_MOMENTS: Duration = Duration::from_millis(1200);
 
 /// How long each of the last courtesies may take: releases, signing off, closing.
-const COURTESY: Duration = Duration::from_millis(300);
+const COURTESY: Duration = Duration::from_millis(200);
 
 /// Runs one replica.
 #[derive(Debug, Args)]
@@ -232,9 +232,15 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
         app.shutdown.hard().await;
         tokio::time::sleep(LAST_MOMENTS).await;
     };
+    let everything = async {
+        answering.await?;
+        // A client that hung up took its connection along, not its attempt.
+        app.attempts.ended().await;
+        anyhow::Ok(())
+    };
     tokio::select! {
-        ended = answering => ended?,
-        () = last_moment => tracing::warn!("some connections were still open"),
+        ended = everything => ended?,
+        () = last_moment => tracing::warn!("some connections or attempts had not ended"),
     }
     app.locks.settle(COURTESY).await;
     let signing_off = tokio::time::timeout(COURTESY, peers::sign_off(&app.database, &app.me));

@@ -18,9 +18,11 @@ use super::session::{Session, Transaction};
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// Connections for business transactions and pages, per replica. With the two below, two replicas stay well under
-/// PostgreSQL's default of 100.
-const WORK_CONNECTIONS: u32 = 16;
+/// Connections for plain reads, per replica. With the three below, two replicas stay under PostgreSQL's default of 100.
+const READ_CONNECTIONS: u32 = 6;
+/// Connections for business transactions. Apart from the reads: an attempt that is paused before its commit must not
+/// keep anybody from looking where it stands.
+const WRITE_CONNECTIONS: u32 = 10;
 /// Connections for attempts under `row`, which hold theirs while they wait and think.
 const ROW_CONNECTIONS: u32 = 24;
 /// Connections of the lock table.
@@ -107,13 +109,13 @@ impl Database {
     pub fn open(url: &str) -> anyhow::Result<Self> {
         Ok(match Address::from_str(url)? {
             Address::Postgres(options) => {
-                let work = AnyPool::postgres((*options).clone(), WORK_CONNECTIONS);
+                let pool = |connections| AnyPool::postgres((*options).clone(), connections);
                 Self {
                     dialect: Dialect::Postgres,
-                    reads: work.clone(),
-                    writes: work,
-                    rows: AnyPool::postgres((*options).clone(), ROW_CONNECTIONS),
-                    leases: AnyPool::postgres(*options, LEASE_CONNECTIONS),
+                    reads: pool(READ_CONNECTIONS),
+                    writes: pool(WRITE_CONNECTIONS),
+                    rows: pool(ROW_CONNECTIONS),
+                    leases: pool(LEASE_CONNECTIONS),
                 }
             }
             Address::Sqlite(options) => {
@@ -164,17 +166,23 @@ impl Database {
 
     /// A session for statements that stand alone, of a user who waits at most `limit`.
     pub async fn read(&self, limit: Duration) -> Result<Session, DatabaseError> {
-        session(&self.reads, limit).await
+        Ok(session(&self.reads, limit).await?.0)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self, limit: Duration) -> Result<(), DatabaseError> {
+        let mut session = self.read(limit).await?;
+        session.one(super::sql("SELECT 1 AS here")).await.map(drop)
     }
 
     /// Several reads that see the same moment.
     pub async fn snapshot(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
-        let session = session(&self.reads, limit).await?;
+        let (session, left) = session(&self.reads, limit).await?;
         let begin = match self.dialect {
             Dialect::Postgres => {
                 format!(
                     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}",
-                    statement_timeout(session.left())
+                    statement_timeout(left)
                 )
             }
             // In WAL mode a deferred transaction keeps the state that its first read saw.
@@ -185,16 +193,16 @@ impl Database {
 
     /// A transaction that writes. On SQLite it holds the file from here on.
     pub async fn begin(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
-        let session = session(&self.writes, limit).await?;
-        let begin = self.writing(session.left());
+        let (session, left) = session(&self.writes, limit).await?;
+        let begin = self.writing(left);
         Transaction::begin(session, begin).await
     }
 
     /// As [`Database::begin`], for writes whose loss in a crash of the server does no harm: a lost claim only
     /// refuses its own write.
     pub async fn begin_claim(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
-        let session = session(&self.writes, limit).await?;
-        let begin = self.writing(session.left());
+        let (session, left) = session(&self.writes, limit).await?;
+        let begin = self.writing(left);
         let begin = match self.dialect {
             Dialect::Postgres => format!("{begin}; SET LOCAL synchronous_commit = off"),
             Dialect::Sqlite => begin,
@@ -206,8 +214,8 @@ impl Database {
     /// of those that they wait for. On SQLite this takes the one lock of the whole file; the pool has one
     /// connection there, so the attempts of a replica queue in order and one of them waits at the file.
     pub async fn begin_rows(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
-        let session = session(&self.rows, limit).await?;
-        let begin = self.writing(session.left());
+        let (session, left) = session(&self.rows, limit).await?;
+        let begin = self.writing(left);
         Transaction::begin(session, begin).await
     }
 
@@ -217,7 +225,7 @@ impl Database {
         transaction: &mut Transaction,
         limit: Duration,
     ) -> Result<(), DatabaseError> {
-        transaction.wait_until(Instant::now() + limit);
+        transaction.limit_to(limit);
         match self.dialect {
             Dialect::Postgres => transaction.batch(statement_timeout(limit)).await,
             Dialect::Sqlite => Ok(()),
@@ -254,9 +262,14 @@ impl Database {
     }
 }
 
-async fn session(pool: &AnyPool, limit: Duration) -> Result<Session, DatabaseError> {
-    let until = Instant::now() + limit;
-    Ok(Session::new(pool.get(limit).await?, until))
+/// A session, and how much of the limit is left after it was waited for.
+async fn session(pool: &AnyPool, limit: Duration) -> Result<(Session, Duration), DatabaseError> {
+    let since = Instant::now();
+    let link = pool.get(limit).await?;
+    Ok((
+        Session::new(link, limit),
+        limit.saturating_sub(since.elapsed()),
+    ))
 }
 
 /// 0 would mean no limit at all.

@@ -44,10 +44,11 @@ fn by_sqlstate(code: &str, text: String) -> DatabaseError {
         "40P01" | "40001" => DatabaseError::Deadlock(text),
         // query_canceled (statement_timeout), lock_not_available (NOWAIT), too_many_connections
         "57014" | "55P03" | "53300" => DatabaseError::Busy(text),
-        // read_only_sql_transaction: a standby
-        "25006" => DatabaseError::Unavailable(text),
-        // connection exceptions, insufficient resources, operator intervention, system errors
-        _ if ["08", "53", "57", "58"]
+        // read_only_sql_transaction: a standby; idle timeouts; object_not_in_prerequisite_state: not accepting connections
+        "25006" | "25P03" | "25P04" | "55000" => DatabaseError::Unavailable(text),
+        // connection exceptions, authorization, no such database, insufficient resources, operator intervention,
+        // system errors
+        _ if ["08", "28", "3D", "53", "57", "58"]
             .iter()
             .any(|class| code.starts_with(class)) =>
         {
@@ -63,8 +64,8 @@ fn by_sqlite_code(code: Option<&str>, text: String) -> DatabaseError {
         .and_then(|code| code.parse::<u32>().ok())
         .map(|code| code & 0xff);
     match primary {
-        // BUSY, LOCKED
-        Some(5 | 6) => DatabaseError::Busy(text),
+        // BUSY, LOCKED, PROTOCOL (the race for the log's locks)
+        Some(5 | 6 | 15) => DatabaseError::Busy(text),
         // READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB
         Some(8 | 10 | 11 | 13 | 14 | 26) => DatabaseError::Unavailable(text),
         _ => DatabaseError::Broken(text),

@@ -181,20 +181,26 @@ fn select(table: Table, suffix: &str) -> String {
 }
 
 /// Claims a row: leaves the stamp where it is larger than the one found, and brings what the row holds.
-/// It does not raise the version: nothing of the row's own is changed.
+/// It does not raise the version: nothing of the row's own is changed. Without a token only the epoch can be claimed.
 pub async fn claim(
     transaction: &mut Transaction,
     room_id: i64,
     row: &RowId,
     stamp: Stamp,
 ) -> Result<Row, WriteError> {
+    let ask = if stamp.token.is_some() {
+        Ask::Older
+    } else {
+        Ask::NoLaterEpoch
+    };
     let text = format!(
         "UPDATE {table}
          SET fence_epoch = $3, fence = $4
          WHERE room_id = $1
            AND name = $2
-           AND (fence_epoch, fence) < ($3, $4)
+           AND {condition}
          RETURNING version, fence_epoch, fence, {columns}",
+        condition = stamp_condition(ask),
         table = row.table.name(),
         columns = row.table.columns(),
     );
@@ -206,7 +212,7 @@ pub async fn claim(
     }
     let condition = Condition {
         stamp,
-        ask: Ask::Older,
+        ask,
         version: None,
     };
     Err(why(transaction, room_id, row, &condition).await?)
@@ -291,8 +297,11 @@ async fn why(
         Refusal::LaterEpoch
     } else if fails_stamp(condition, epoch, token) {
         Refusal::StaleToken { found: token }
-    } else {
+    } else if condition.version.is_some() {
         Refusal::RowChanged
+    } else {
+        // It meets all that was asked now: the row that was refused is gone, and another one stands in its place.
+        Refusal::Gone
     };
     Ok(WriteError::Refused {
         row: row.clone(),

@@ -5,7 +5,7 @@
 //! deadline that passes, in the middle of a statement closes the connection, and the database rolls back.
 
 use std::ops::{Deref, DerefMut};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -19,21 +19,22 @@ const SERVER_GRACE: Duration = Duration::from_millis(500);
 /// How long a rollback in the background may take before the connection is closed instead.
 const ROLLBACK_LIMIT: Duration = Duration::from_secs(2);
 
-/// A connection, and the moment at which its user stops waiting for it.
+/// A connection, and how long its user waits for each statement.
 #[derive(Debug)]
 pub struct Session {
     /// Gone once the connection was found late or broken.
     link: Option<Link>,
-    until: Instant,
+    /// Thinking and pausing between statements uses nothing up.
+    limit: Duration,
     /// A statement is under way: a connection dropped now is in no known state.
     in_flight: bool,
 }
 
 impl Session {
-    pub(super) fn new(link: Link, until: Instant) -> Self {
+    pub(super) fn new(link: Link, limit: Duration) -> Self {
         Self {
             link: Some(link),
-            until,
+            limit,
             in_flight: false,
         }
     }
@@ -44,11 +45,6 @@ impl Session {
             Some(Link::Sqlite(_)) => Dialect::Sqlite,
             _ => Dialect::Postgres,
         }
-    }
-
-    /// How long the user still waits.
-    pub(super) fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
     }
 
     /// Runs a statement and brings all its rows.
@@ -122,8 +118,8 @@ impl Session {
             ));
         };
         self.in_flight = true;
-        let limit = tokio::time::Instant::from_std(self.until + SERVER_GRACE);
-        let Ok(result) = tokio::time::timeout_at(limit, statement(link)).await else {
+        let limit = self.limit + SERVER_GRACE;
+        let Ok(result) = tokio::time::timeout(limit, statement(link)).await else {
             self.throw_away();
             return Err(DatabaseError::Busy("no answer within the limit".to_owned()));
         };
@@ -200,16 +196,16 @@ impl Transaction {
         }
     }
 
-    /// Moves the moment at which the user of this transaction stops waiting.
-    pub(super) fn wait_until(&mut self, until: Instant) {
+    /// Sets how long the user waits for each following statement.
+    pub(super) fn limit_to(&mut self, limit: Duration) {
         if let Some(session) = self.session.as_mut() {
-            session.until = until;
+            session.limit = limit;
         }
     }
 }
 
 async fn roll_back(mut session: Session) {
-    session.until = Instant::now() + ROLLBACK_LIMIT;
+    session.limit = ROLLBACK_LIMIT;
     if session.batch("ROLLBACK".to_owned()).await.is_err() {
         session.throw_away();
     }
@@ -224,6 +220,15 @@ pub enum CommitError {
     /// The answer is missing: it may have been committed.
     #[error("nobody can say whether it was committed: {0}")]
     Unknown(DatabaseError),
+}
+
+impl From<CommitError> for DatabaseError {
+    /// For writes that may be tried again, or whose loss does no harm.
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Refused(error) | CommitError::Unknown(error) => error,
+        }
+    }
 }
 
 impl Deref for Transaction {

@@ -16,7 +16,7 @@ use super::problem::{Outcome, Problem};
 use super::rooms::room_name;
 use crate::app::App;
 use crate::booking::{self, Booking};
-use crate::invalid::InvalidField;
+use crate::invalid::{InvalidField, optional_object};
 use crate::name::{Name, NotAName};
 use crate::section::{self, End, Failpoint, Intent, LONGEST_PAUSE_MS, Timing};
 use crate::wallet::{self, Money, NotMoney, Transfer};
@@ -32,6 +32,7 @@ pub struct BookingBody {
     /// The client's own label for the attempt: a UUID.
     pub attempt: Option<String>,
     /// Where the attempt is to wait.
+    #[serde(default, deserialize_with = "optional_object")]
     pub pause: Option<Failpoint>,
 }
 
@@ -48,6 +49,7 @@ pub struct TransferBody {
     /// The client's own label for the attempt: a UUID.
     pub attempt: Option<String>,
     /// Where the attempt is to wait.
+    #[serde(default, deserialize_with = "optional_object")]
     pub pause: Option<Failpoint>,
 }
 

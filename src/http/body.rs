@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::Problem;
-use crate::invalid::InvalidField;
+use crate::invalid::{InvalidField, Wrapped};
 
 /// The longest body that is read.
 pub const LONGEST_BODY: usize = 64 * 1024;
@@ -83,7 +83,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let Wrapped(value) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         // An enum that meets a number calls that a fault of syntax; whether it is one, the text itself tells.
         match serde_json::from_slice::<IgnoredAny>(bytes) {

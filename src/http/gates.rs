@@ -24,7 +24,8 @@ pub async fn waiting(
     Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Waiting>, Problem> {
     let (room, gate) = (existing_room(&app, &room).await?, gate_name(&gate)?);
-    let waiting = peers::waiting_at(&app, room.as_str(), &gate).await?;
+    let others = peers::others(&app).await?;
+    let waiting = peers::waiting_at(&app, &others, room.as_str(), &gate).await;
     Ok(Json(Waiting { waiting }))
 }
 
@@ -34,7 +35,8 @@ pub async fn open(
     Address((room, gate)): Address<(String, String)>,
 ) -> Result<Json<Waiting>, Problem> {
     let (room, gate) = (existing_room(&app, &room).await?, gate_name(&gate)?);
-    let waiting = peers::open(&app, room.as_str(), &gate).await?;
+    let others = peers::others(&app).await?;
+    let waiting = peers::open(&app, &others, room.as_str(), &gate).await;
     Ok(Json(Waiting { waiting }))
 }
 

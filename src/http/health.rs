@@ -5,7 +5,6 @@ use axum::http::StatusCode;
 
 use super::Shared;
 use super::problem::Problem;
-use crate::database::sql;
 use crate::section::SectionError;
 
 /// How long the database may take to answer that it is there.
@@ -21,7 +20,6 @@ pub async fn ready(State(app): Shared) -> Result<(StatusCode, &'static str), Pro
     if app.shutdown.has_begun() {
         return Err(SectionError::ShuttingDown.into());
     }
-    let mut session = app.database.read(READY_LIMIT).await?;
-    session.one(sql("SELECT 1 AS ready")).await?;
+    app.database.ping(READY_LIMIT).await?;
     Ok((StatusCode::OK, "ready\n"))
 }

@@ -126,6 +126,12 @@ impl Problem {
         )
     }
 
+    /// The room `main` cannot be deleted.
+    pub fn main_stays() -> Self {
+        let detail = "the room main always exists; reset it, or PUT it anew";
+        Self::conflict("main-stays", "The room main cannot be deleted", detail)
+    }
+
     /// A change that another site asks for.
     pub fn foreign(detail: impl Into<String>) -> Self {
         Self::new(
@@ -143,6 +149,12 @@ impl Problem {
             self.detail = format!("{field}: {}", self.detail);
             self.field = Some(field.into());
         }
+        self
+    }
+
+    /// The same problem, after something was changed already.
+    pub fn after_a_change(mut self) -> Self {
+        self.outcome = Outcome::MayHaveHappened;
         self
     }
 
@@ -330,6 +342,7 @@ impl From<RaceError> for Problem {
                 "wait until the race in this room has ended",
             ),
             RaceError::Section(error) => error.into(),
+            RaceError::Halfway(error) => Self::from(*error).after_a_change(),
         }
     }
 }

@@ -44,9 +44,15 @@ pub async fn show(
     shown(&app, &room_name(&room)?).await.map(Json)
 }
 
+/// The room after it was changed: if it cannot be shown any more, the change happened all the same.
+async fn shown_after(app: &App, name: &RoomName) -> Result<ShownRoom, Problem> {
+    shown(app, name).await.map_err(Problem::after_a_change)
+}
+
 /// The room as it is shown, all of one moment.
 pub async fn shown(app: &App, name: &RoomName) -> Result<ShownRoom, Problem> {
-    let leases_left = peers::leases_left(app, name.as_str()).await?;
+    let others = peers::others(app).await?;
+    let leases_left = peers::leases_left(app, &others, name.as_str()).await;
     let mut snapshot = app.database.snapshot(REQUEST_LIMIT).await?;
     let Some((room, _)) = room::store::load(&mut snapshot, name, &[]).await? else {
         return Err(no_room(name));
@@ -83,7 +89,7 @@ pub async fn put(
         Changed::Made => StatusCode::CREATED,
         _ => StatusCode::OK,
     };
-    Ok((status, Json(shown(&app, &name).await?)).into_response())
+    Ok((status, Json(shown_after(&app, &name).await?)).into_response())
 }
 
 /// `PATCH /api/rooms/{room}/switches`
@@ -94,7 +100,7 @@ pub async fn switches(
 ) -> Result<Json<ShownRoom>, Problem> {
     let name = room_name(&room)?;
     change_switches(&app, &name, body?.0).await?;
-    shown(&app, &name).await.map(Json)
+    shown_after(&app, &name).await.map(Json)
 }
 
 /// Changes switches, for the API and the page alike.
@@ -117,7 +123,7 @@ pub async fn reset(
 ) -> Result<Json<ShownRoom>, Problem> {
     let name = room_name(&room)?;
     reset_room(&app, &name).await?;
-    shown(&app, &name).await.map(Json)
+    shown_after(&app, &name).await.map(Json)
 }
 
 /// Resets a room, for the API and the page alike.
@@ -132,13 +138,7 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let name = room_name(&room)?;
     if name.is_main() {
-        let detail = "the room main always exists; reset it, or PUT it anew";
-        return Err(Problem::new(
-            StatusCode::CONFLICT,
-            "main-stays",
-            "The room main cannot be deleted",
-            detail,
-        ));
+        return Err(Problem::main_stays());
     }
     change(&app, &name, Change::Delete).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -150,7 +150,8 @@ pub async fn audit(
     Address(room): Address<String>,
 ) -> Result<Json<Audit>, Problem> {
     let name = room_name(&room)?;
-    let leases_left = peers::leases_left(&app, name.as_str()).await?;
+    let others = peers::others(&app).await?;
+    let leases_left = peers::leases_left(&app, &others, name.as_str()).await;
     let mut snapshot = app.database.snapshot(REQUEST_LIMIT).await?;
     let Some((room, _)) = room::store::load(&mut snapshot, &name, &[]).await? else {
         return Err(no_room(name));

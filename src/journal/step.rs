@@ -66,3 +66,15 @@ pub struct Record {
     /// Its steps, in order.
     pub steps: Vec<Step>,
 }
+
+impl Record {
+    /// The token of the attempt's last grant, if it was granted one.
+    pub fn token(&self) -> Option<i64> {
+        let grants = self
+            .steps
+            .iter()
+            .rev()
+            .filter(|step| step.kind == StepKind::Granted);
+        grants.filter_map(|step| step.token).next()
+    }
+}

@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     backoff::Backoff,
     claim::{Claim, Grant, Owner},
-    error::LockError,
+    error::{LockError, Lost},
     held::Held,
     lease::{self, Lease},
     queue::Place,
@@ -182,7 +182,7 @@ impl Acquisition {
         let lease = Arc::new(Lease::new(shared, claim, trips, time, sent));
         if lease.check().is_err() {
             withdraw(&self.shared, lease.claim.clone());
-            return Err(LockError::unavailable("a grant took longer than its lease"));
+            return Err(LockError::Lost(Lost));
         }
         let renewal = time
             .filter(|_| self.wish.renew)

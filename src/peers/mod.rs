@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -57,6 +58,15 @@ enum Said<T> {
     Silent,
 }
 
+impl<T> Said<T> {
+    fn answer(self) -> Option<T> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Gone | Self::Silent => None,
+        }
+    }
+}
+
 impl Peers {
     /// A client without proxies: replicas speak to each other directly.
     ///
@@ -90,7 +100,7 @@ impl Peers {
         };
         match asked.await {
             Ok(answer) => Said::Answer(answer),
-            Err(error) if error.is_connect() && !error.is_timeout() => Said::Gone,
+            Err(error) if is_refused(&error) => Said::Gone,
             Err(_) => Said::Silent,
         }
     }
@@ -111,24 +121,26 @@ impl Peers {
     }
 }
 
+/// Whether nobody listens there. A peer that cannot be reached for another reason may be alive.
+fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    let refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+    std::iter::successors(Some(error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<std::io::Error>())
+        .any(refused)
+}
+
 /// Writes down where this replica is.
 pub async fn register(database: &Database, me: &Me) -> Result<(), DatabaseError> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
     store::put(&mut transaction, me).await?;
-    transaction
-        .commit()
-        .await
-        .map_err(|error| DatabaseError::Busy(error.to_string()))
+    transaction.commit().await.map_err(DatabaseError::from)
 }
 
 /// Forgets this replica, if nobody else has taken its name since.
 pub async fn sign_off(database: &Database, me: &Me) -> Result<(), DatabaseError> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
     store::remove(&mut transaction, me).await?;
-    transaction
-        .commit()
-        .await
-        .map_err(|error| DatabaseError::Busy(error.to_string()))
+    transaction.commit().await.map_err(DatabaseError::from)
 }
 
 /// Forgets all replicas: those of an earlier run are gone.
@@ -162,80 +174,91 @@ async fn is_alive(app: &App, replica: &Replica) -> bool {
         .is_ok_and(|answer| answer.status().is_success())
 }
 
-async fn others(app: &App) -> Result<Vec<Replica>, DatabaseError> {
+/// The other replicas that are written down, alive or not.
+pub async fn others(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     let mut known = store::all(&mut app.database.read(REQUEST_LIMIT).await?).await?;
     known.retain(|replica| replica.name != app.me.name);
     Ok(known)
 }
 
-/// Who waits at a gate, over all replicas.
-pub async fn waiting_at(app: &App, room: &str, gate: &Name) -> Result<Vec<AtGate>, DatabaseError> {
+/// Who waits at a gate, here and on the other replicas.
+pub async fn waiting_at(app: &App, others: &[Replica], room: &str, gate: &Name) -> Vec<AtGate> {
     let mut waiting = app.gates.waiting(room, gate);
-    let question = &[room, gate.as_str()];
-    waiting.extend(
-        gather::<Vec<AtGate>>(app, reqwest::Method::GET, "gates", question)
-            .await?
-            .into_iter()
-            .flatten(),
-    );
-    Ok(waiting)
+    waiting.extend(ask_gates(app, others, Method::GET, room, gate).await);
+    waiting
 }
 
-/// Opens a gate on all replicas, and tells who was let go.
-pub async fn open(app: &App, room: &str, gate: &Name) -> Result<Vec<AtGate>, DatabaseError> {
+/// Opens a gate, here and on the other replicas, and tells who was let go.
+pub async fn open(app: &App, others: &[Replica], room: &str, gate: &Name) -> Vec<AtGate> {
     let mut gone = app.gates.open(room, gate);
-    let question = &[room, gate.as_str()];
-    gone.extend(
-        gather::<Vec<AtGate>>(app, reqwest::Method::POST, "gates", question)
-            .await?
-            .into_iter()
-            .flatten(),
-    );
-    Ok(gone)
+    gone.extend(ask_gates(app, others, Method::POST, room, gate).await);
+    gone
 }
 
-/// Asks all other replicas; those that do not answer are left out.
+async fn ask_gates(
+    app: &App,
+    others: &[Replica],
+    method: Method,
+    room: &str,
+    gate: &Name,
+) -> Vec<AtGate> {
+    let path = [room, gate.as_str()];
+    let said = gather::<Vec<AtGate>>(app, others, method, "gates", &path).await;
+    said.into_iter()
+        .filter_map(Said::answer)
+        .flatten()
+        .collect()
+}
+
+/// Asks the other replicas one question, all at once.
 async fn gather<T: DeserializeOwned>(
     app: &App,
-    method: reqwest::Method,
+    others: &[Replica],
+    method: Method,
     what: &str,
     path: &[&str],
-) -> Result<Vec<T>, DatabaseError> {
-    let peers = others(app).await?;
-    let asked = peers.iter().filter_map(|peer| {
-        let url = address(peer, what, path)?;
-        Some(app.peers.ask(app.peers.client.request(method.clone(), url)))
-    });
-    let said = join_all(asked).await;
-    Ok(said
-        .into_iter()
-        .filter_map(|said| {
-            if let Said::Answer(answer) = said {
-                Some(answer)
-            } else {
-                None
-            }
-        })
-        .collect())
+) -> Vec<Said<T>> {
+    let asked = others
+        .iter()
+        .map(|peer| ask_one(app, peer, method.clone(), what, path));
+    join_all(asked).await
 }
 
-/// Leases of ended attempts that may still stand, over all replicas; none when one of them did not say.
-pub async fn leases_left(app: &App, room: &str) -> Result<Option<u64>, DatabaseError> {
-    let peers = others(app).await?;
-    let asked = peers.iter().filter_map(|peer| {
-        let url = address(peer, "leases-left", &[room])?;
-        Some(app.peers.ask::<u64>(app.peers.client.get(url)))
-    });
-    let said = join_all(asked).await;
-    let mut sum = app.leases_left.of(room);
-    for answer in said {
-        match answer {
-            Said::Answer(left) => sum += left,
-            Said::Gone => {}
-            Said::Silent => return Ok(None),
-        }
+async fn ask_one<T: DeserializeOwned>(
+    app: &App,
+    peer: &Replica,
+    method: Method,
+    what: &str,
+    path: &[&str],
+) -> Said<T> {
+    match address(peer, what, path) {
+        Some(url) => app.peers.ask(app.peers.client.request(method, url)).await,
+        None => Said::Silent,
     }
-    Ok(Some(sum))
+}
+
+/// Leases of ended attempts that may still stand, here and on the other replicas; none when one of them did not say.
+pub async fn leases_left(app: &App, others: &[Replica], room: &str) -> Option<u64> {
+    let said = gather::<u64>(app, others, Method::GET, "leases-left", &[room]).await;
+    let theirs = said.into_iter().map(|said| match said {
+        Said::Answer(left) => Some(left),
+        Said::Gone => Some(0),
+        Said::Silent => None,
+    });
+    theirs
+        .sum::<Option<u64>>()
+        .map(|theirs| theirs + app.leases_left.of(room))
+}
+
+/// What the replica with this name remembers of an attempt.
+pub async fn record_at(app: &App, others: &[Replica], name: &str, attempt: Uuid) -> Option<Record> {
+    if name == app.me.name {
+        return app.journal.record(attempt);
+    }
+    let peer = others.iter().find(|peer| peer.name == name)?;
+    ask_one(app, peer, Method::GET, "attempts", &[&attempt.to_string()])
+        .await
+        .answer()
 }
 
 /// What is remembered of an attempt, by whichever replica it ran on.
@@ -243,15 +266,10 @@ pub async fn record(app: &App, attempt: Uuid) -> Option<Record> {
     if let Some(record) = app.journal.record(attempt) {
         return Some(record);
     }
-    let found: Vec<Record> = gather(
-        app,
-        reqwest::Method::GET,
-        "attempts",
-        &[&attempt.to_string()],
-    )
-    .await
-    .ok()?;
-    found.into_iter().next()
+    let others = others(app).await.ok()?;
+    let path = [&*attempt.to_string()];
+    let said = gather::<Record>(app, &others, Method::GET, "attempts", &path).await;
+    said.into_iter().find_map(Said::answer)
 }
 
 /// The address of a question to a peer, its words escaped.

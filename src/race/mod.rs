@@ -4,9 +4,11 @@
 //! does not promise that a race without protection goes wrong each time, since that is what a race is.
 
 mod contenders;
+mod needs;
 mod run;
 mod running;
 mod store;
+mod track;
 
 pub use run::{RaceError, run};
 pub use running::Running;

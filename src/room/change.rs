@@ -1,11 +1,11 @@
-//! Changing a room: one transaction, tried again when the database ended it to break a deadlock.
+//! Changing a room: one transaction, tried again, within the limit of a request, when the database ended it to break a
+//! deadlock with attempts that take rows as given.
+
+use std::time::{Duration, Instant};
 
 use super::{Layout, RoomName, Switches, SwitchesPatch, store};
 use crate::app::REQUEST_LIMIT;
 use crate::database::{CommitError, Database, DatabaseError, Transaction};
-
-/// A deadlock with attempts that take rows as given is tried again this often.
-const MOST_TRIES: u32 = 5;
 
 /// What is to be changed.
 #[derive(Debug, Clone)]
@@ -40,11 +40,11 @@ pub async fn change(
     name: &RoomName,
     change: &Change,
 ) -> Result<Changed, CommitError> {
-    let mut tries = 0;
+    let until = Instant::now() + REQUEST_LIMIT;
     loop {
-        tries += 1;
-        match in_transaction(database, name, change).await {
-            Err(CommitError::Refused(DatabaseError::Deadlock(_))) if tries < MOST_TRIES => {}
+        let left = until.saturating_duration_since(Instant::now());
+        match in_transaction(database, name, change, left).await {
+            Err(CommitError::Refused(DatabaseError::Deadlock(_))) if Instant::now() < until => {}
             settled => return settled,
         }
     }
@@ -54,11 +54,9 @@ async fn in_transaction(
     database: &Database,
     name: &RoomName,
     change: &Change,
+    limit: Duration,
 ) -> Result<Changed, CommitError> {
-    let mut transaction = database
-        .begin(REQUEST_LIMIT)
-        .await
-        .map_err(CommitError::Refused)?;
+    let mut transaction = database.begin(limit).await.map_err(CommitError::Refused)?;
     match apply(&mut transaction, name, change).await {
         Ok(changed) => transaction.commit().await.map(|()| changed),
         Err(error) => {

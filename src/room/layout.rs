@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::invalid::{InvalidField, given};
+use crate::invalid::{InvalidField, Wrapped, given};
 use crate::name::Name;
 use crate::wallet::Money;
 
@@ -34,7 +34,7 @@ pub struct OpeningWallet {
 }
 
 /// A layout as it is asked for: everything may be left out.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutWish {
     #[serde(default, deserialize_with = "given")]
@@ -42,7 +42,7 @@ pub struct LayoutWish {
     #[serde(default, deserialize_with = "given")]
     columns: Option<u32>,
     #[serde(default, deserialize_with = "given")]
-    wallets: Option<Vec<WalletWish>>,
+    wallets: Option<Vec<Wrapped<WalletWish>>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -97,7 +97,7 @@ impl TryFrom<LayoutWish> for Layout {
     }
 }
 
-fn parse_wallets(wishes: Vec<WalletWish>) -> Result<Vec<OpeningWallet>, InvalidField> {
+fn parse_wallets(wishes: Vec<Wrapped<WalletWish>>) -> Result<Vec<OpeningWallet>, InvalidField> {
     if wishes.len() > MOST_WALLETS {
         return Err(InvalidField::new(
             "wallets",
@@ -106,7 +106,7 @@ fn parse_wallets(wishes: Vec<WalletWish>) -> Result<Vec<OpeningWallet>, InvalidF
     }
     let mut seen = HashSet::new();
     let mut wallets = Vec::with_capacity(wishes.len());
-    for (index, wish) in wishes.into_iter().enumerate() {
+    for (index, Wrapped(wish)) in wishes.into_iter().enumerate() {
         let name: Name = wish.name.parse().map_err(|error: crate::name::NotAName| {
             InvalidField::new(format!("wallets[{index}].name"), error.to_string())
         })?;

@@ -88,6 +88,19 @@ pub async fn names(session: &mut Session) -> Result<Vec<String>, DatabaseError> 
         .collect()
 }
 
+/// Makes a room if it is not there. What somebody else has made stays as it is.
+pub async fn make(
+    transaction: &mut Transaction,
+    name: &RoomName,
+    layout: &Layout,
+    switches: &Switches,
+) -> Result<(), DatabaseError> {
+    if insert(transaction, name, switches).await? {
+        lay_out(transaction, name, layout, switches).await?;
+    }
+    Ok(())
+}
+
 /// Makes a room, or lays it out anew with everything in it gone and all switches at their defaults.
 /// Tells whether it is new.
 pub async fn put(
@@ -97,6 +110,16 @@ pub async fn put(
     switches: &Switches,
 ) -> Result<bool, DatabaseError> {
     let is_new = insert(transaction, name, switches).await?;
+    lay_out(transaction, name, layout, switches).await?;
+    Ok(is_new)
+}
+
+async fn lay_out(
+    transaction: &mut Transaction,
+    name: &RoomName,
+    layout: &Layout,
+    switches: &Switches,
+) -> Result<(), DatabaseError> {
     let Some((room_id, _)) = lock(transaction, name).await? else {
         return Err(DatabaseError::Busy("the room is being deleted".to_owned()));
     };
@@ -113,8 +136,7 @@ pub async fn put(
     transaction.execute(update).await?;
     store_switches(transaction, room_id, switches).await?;
     insert_seats(transaction, room_id, epoch, layout).await?;
-    insert_wallets(transaction, room_id, epoch, layout).await?;
-    Ok(is_new)
+    insert_wallets(transaction, room_id, epoch, layout).await
 }
 
 async fn insert(
@@ -132,6 +154,7 @@ async fn insert(
     Ok(transaction.execute(insert).await? == 1)
 }
 
+/// Versions begin at the epoch, which never comes again: a row laid out anew is never at a version that was read before.
 async fn insert_seats(
     transaction: &mut Transaction,
     room_id: i64,
@@ -143,8 +166,8 @@ async fn insert_seats(
                     UNION ALL
                     SELECT n + 1 FROM numbers WHERE n < $5
                 )
-                INSERT INTO seat (room_id, name, row_number, column_number, fence_epoch)
-                SELECT $1, $2 || n, $3, n, $4
+                INSERT INTO seat (room_id, name, row_number, column_number, version, fence_epoch)
+                SELECT $1, $2 || n, $3, n, $4, $4
                 FROM numbers";
     for row in 0..layout.rows {
         let insert = sql(text)
@@ -164,8 +187,9 @@ async fn insert_wallets(
     epoch: i64,
     layout: &Layout,
 ) -> Result<(), DatabaseError> {
-    let text = "INSERT INTO wallet (room_id, name, position, opening, balance, fence_epoch)
-                VALUES ($1, $2, $3, $4, $4, $5)";
+    let text =
+        "INSERT INTO wallet (room_id, name, position, opening, balance, version, fence_epoch)
+                VALUES ($1, $2, $3, $4, $4, $5, $5)";
     for (position, wallet) in (0i64..).zip(&layout.wallets) {
         let insert = sql(text)
             .bind(room_id)
@@ -248,11 +272,14 @@ pub async fn raise_epoch_from(
 
 /// Raises the epoch of every room: the private lock servers of a new run begin their counters anew.
 pub async fn raise_all_epochs(transaction: &mut Transaction) -> Result<(), DatabaseError> {
+    // All rooms before the counter, as everybody else takes them one by one.
+    let mut rooms = Vec::new();
     for name in names(transaction).await? {
         let Ok(name) = name.parse() else { continue };
-        if let Some((room_id, _)) = lock(transaction, &name).await? {
-            raise_epoch(transaction, room_id).await?;
-        }
+        rooms.extend(lock(transaction, &name).await?);
+    }
+    for (room_id, _) in rooms {
+        raise_epoch(transaction, room_id).await?;
     }
     Ok(())
 }

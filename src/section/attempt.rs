@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -23,6 +24,9 @@ const DATABASE_GRACE: Duration = Duration::from_secs(1);
 
 /// How often an attempt begins anew before it gives up with what stopped it.
 const MOST_BEGINNINGS: u32 = 20;
+
+/// How long an attempt that begins anew waits for its own releases.
+const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long the result of a commit is waited for when the replica is stopping.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -54,6 +58,8 @@ pub struct Attempt {
     pause: Mutex<Option<Failpoint>>,
     clock: Mutex<Clock>,
     pub(super) trips: Trips,
+    /// Releases of earlier beginnings that may still be under way.
+    releasing: Mutex<Vec<JoinHandle<()>>>,
     /// From here on nothing cuts the attempt short.
     pub(super) commit_sent: AtomicBool,
 }
@@ -122,7 +128,9 @@ where
         .instrument(span)
     });
     let result = task.await.unwrap_or_else(|lost| {
-        let error = if lost.is_panic() {
+        let error = if attempt.commit_sent.load(Ordering::SeqCst) {
+            SectionError::OutcomeUnknown(lost.to_string())
+        } else if lost.is_panic() {
             SectionError::Internal("the attempt ended in a fault of ours".to_owned())
         } else {
             SectionError::ShuttingDown
@@ -154,6 +162,7 @@ impl Attempt {
             pause: Mutex::new(intent.pause),
             clock: Mutex::default(),
             trips: Trips::default(),
+            releasing: Mutex::default(),
             commit_sent: AtomicBool::new(false),
         }))
     }
@@ -166,6 +175,9 @@ impl Attempt {
         E: From<SectionError>,
         W: Future<Output = Result<T, E>>,
     {
+        if self.app.shutdown.has_begun() {
+            return Err(SectionError::ShuttingDown.into());
+        }
         let _under_way = self.app.attempts.enter()?;
         let walking = walk(Arc::clone(self));
         tokio::pin!(walking);
@@ -211,18 +223,41 @@ impl Attempt {
     }
 
     /// Whether a walk that ended so begins anew; if not, what the attempt ends with.
-    pub fn begins_anew(&self, error: SectionError) -> Result<(), SectionError> {
+    pub async fn begins_anew(&self, error: SectionError) -> Result<(), SectionError> {
         let SectionError::BeginAnew(why) = error else {
             return Err(error);
         };
-        let mut clock = self.clock();
-        clock.beginnings += 1;
-        if clock.beginnings >= MOST_BEGINNINGS {
+        if self.count_beginning() >= MOST_BEGINNINGS {
             return Err(*why);
         }
-        drop(clock);
+        // Or the next walk would be refused by the lock of this one.
+        let released = futures_util::future::join_all(self.take_releases());
+        let _ = tokio::time::timeout(RELEASE_LIMIT, released).await;
         self.tell(StepKind::Anew, None, None, why.to_string());
         Ok(())
+    }
+
+    fn count_beginning(&self) -> u32 {
+        let mut clock = self.clock();
+        clock.beginnings += 1;
+        clock.beginnings
+    }
+
+    /// Remembers a release that is under way.
+    pub(super) fn releases(&self, released: JoinHandle<()>) {
+        self.releasing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(released);
+    }
+
+    fn take_releases(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(
+            &mut *self
+                .releasing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Tells a step to the journal and to the log.
@@ -312,9 +347,9 @@ impl Attempt {
         self.clock().waited
     }
 
-    /// All locks are held, if any are.
-    pub(super) fn granted_all(&self, locking: bool) {
-        self.clock().granted = locking.then(Instant::now);
+    /// A lock was granted; the last one counts.
+    pub(super) fn granted(&self) {
+        self.clock().granted = Some(Instant::now());
     }
 
     pub(super) fn began_work(&self) {

@@ -29,6 +29,7 @@ impl<'a> Section<'a> {
             given,
             holds: Holds::Nothing,
             read: Vec::new(),
+            committing: false,
         };
         if section.room.switches.locks_rows() {
             section.take_rows().await?;
@@ -36,7 +37,6 @@ impl<'a> Section<'a> {
             section.take_leases().await?;
         }
         section.look_at_the_epoch().await?;
-        attempt.granted_all(section.room.switches.locking);
         Ok(section)
     }
 
@@ -91,7 +91,9 @@ impl<'a> Section<'a> {
             acquired = service.acquire(wish) => acquired,
         };
         self.attempt.waited(since);
-        acquired.map_err(|error| self.not_acquired(error, names))
+        let held = acquired.map_err(|error| self.not_acquired(error, names))?;
+        self.attempt.granted();
+        Ok(held)
     }
 
     fn not_acquired(&self, error: LockError, key: String) -> SectionError {
@@ -190,7 +192,9 @@ impl<'a> Section<'a> {
             begun = self.attempt.app.database.begin_rows(limit) => begun,
         };
         self.attempt.waited(since);
-        begun.map_err(|error| self.row_not_taken(error, names))
+        let begun = begun.map_err(|error| self.row_not_taken(error, names))?;
+        self.attempt.granted();
+        Ok(begun)
     }
 
     async fn take_row(
@@ -211,6 +215,7 @@ impl<'a> Section<'a> {
             taken = fence::lock(transaction, self.room.id, row, left.is_zero()) => taken,
         };
         self.attempt.waited(since);
+        self.attempt.granted();
         taken.map_err(|error| match error {
             WriteError::Refused { row, .. } => SectionError::NoSuchRow(row),
             WriteError::Database(error) => self.row_not_taken(error, row.to_string()),

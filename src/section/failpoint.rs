@@ -1,6 +1,7 @@
 //! Failpoints and gates: how an attempt is made to stand still at a named point, so that a race is certain.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -72,10 +73,13 @@ pub struct AtGate {
 #[derive(Debug, Default)]
 pub struct Gates {
     waiting: Mutex<HashMap<(String, Name), Vec<Waiter>>>,
+    /// Waiters are numbered: the UUID of an attempt is a client's label, and may come twice.
+    next: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Waiter {
+    number: u64,
     who: AtGate,
     go: oneshot::Sender<()>,
 }
@@ -86,15 +90,15 @@ impl Gates {
     pub async fn wait(&self, room: &str, gate: &Name, who: AtGate) {
         let place = (room.to_owned(), gate.clone());
         let (go, gone) = oneshot::channel();
-        let attempt = who.attempt;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock()
             .entry(place.clone())
             .or_default()
-            .push(Waiter { who, go });
+            .push(Waiter { number, who, go });
         let _leave = Leave {
             gates: self,
             place,
-            attempt,
+            number,
         };
         // An error means that the gate is gone, which opens it as well.
         let _ = gone.await;
@@ -136,14 +140,14 @@ impl Gates {
 struct Leave<'a> {
     gates: &'a Gates,
     place: (String, Name),
-    attempt: Uuid,
+    number: u64,
 }
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let mut waiting = self.gates.lock();
         if let Some(at_gate) = waiting.get_mut(&self.place) {
-            at_gate.retain(|waiter| waiter.who.attempt != self.attempt);
+            at_gate.retain(|waiter| waiter.number != self.number);
             if at_gate.is_empty() {
                 waiting.remove(&self.place);
             }

@@ -180,13 +180,10 @@ impl System {
         let unavailable =
             |error: crate::lock::LockError| SectionError::LockUnavailable(error.to_string());
         let drawn = Uuid::new_v4().to_string();
-        let Some(server) = self
-            .service
-            .system()
-            .server(&drawn)
-            .await
-            .map_err(unavailable)?
-        else {
+        let answered = self.service.system().server(&drawn).await;
+        // Before anything else is waited for: a connection made after this one may lead elsewhere.
+        let connections = self.service.system().connections();
+        let Some(server) = answered.map_err(unavailable)? else {
             return Ok(());
         };
         let found = LockServer {
@@ -200,7 +197,6 @@ impl System {
             None => store(name, &found, database).await?,
             Some(_) => self.compare_with_fresh(name, &found, database).await?,
         }
-        let connections = self.service.system().connections();
         *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Compared {
             id: found.id,
             connections,

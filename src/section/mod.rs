@@ -41,6 +41,8 @@ pub struct Section<'a> {
     holds: Holds,
     /// Each row that was read, with the token of its lock and the version it had.
     read: Vec<(RowId, Option<i64>, i64)>,
+    /// The commit was sent, and its result is not known yet.
+    committing: bool,
 }
 
 /// What keeps others out.

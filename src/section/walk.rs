@@ -84,9 +84,10 @@ impl Section<'_> {
         }
     }
 
+    /// A holder without a token (`mutex`) claims too: it leaves its epoch, so that an attempt of an earlier one is
+    /// refused. Rows taken `FOR UPDATE` need no claim.
     fn claims(&self) -> bool {
-        let has_tokens = self.given.iter().any(|row| self.token(row).is_some());
-        self.room.switches.fencing == Fencing::FromFirstRead && has_tokens
+        self.room.switches.fencing == Fencing::FromFirstRead && !self.leases().is_empty()
     }
 
     async fn read_plainly(&self) -> Result<Vec<(RowId, Row)>, SectionError> {
@@ -117,9 +118,7 @@ impl Section<'_> {
             }
         }
         // A claim whose commit has no answer is not relied on: its write would ask for it.
-        transaction.commit().await.map_err(|error| match error {
-            CommitError::Refused(error) | CommitError::Unknown(error) => SectionError::from(error),
-        })?;
+        transaction.commit().await.map_err(DatabaseError::from)?;
         Ok(found)
     }
 
@@ -167,7 +166,14 @@ impl Section<'_> {
         if let Holds::Rows(open) = &mut self.holds
             && let Some(open) = open.take()
         {
-            return Ok(open.transaction);
+            let mut transaction = open.transaction;
+            let limit = self.limit();
+            self.attempt
+                .app
+                .database
+                .give(&mut transaction, limit)
+                .await?;
+            return Ok(transaction);
         }
         Ok(self.attempt.app.database.begin(self.limit()).await?)
     }
@@ -198,7 +204,9 @@ impl Section<'_> {
         }
         self.attempt.reach(Point::BeforeCommit, self.leases()).await;
         self.attempt.commit_sent.store(true, Ordering::SeqCst);
+        self.committing = true;
         let committed = transaction.commit().await;
+        self.committing = false;
         self.attempt.settled();
         match committed {
             Ok(()) => {}
@@ -299,7 +307,7 @@ impl Section<'_> {
                 .leases_left
                 .count(self.room.name.as_str(), 1);
             if let Some(deadline) = held.deadline() {
-                tokio::spawn(async move {
+                self.attempt.app.runtime.spawn(async move {
                     tokio::time::sleep_until(deadline).await;
                     drop(left);
                 });
@@ -328,18 +336,23 @@ impl Section<'_> {
                 .count(self.room.name.as_str(), 1);
             let deadline = held.deadline();
             let releasing = held.release();
-            self.attempt.app.runtime.spawn(async move {
+            let released = self.attempt.app.runtime.spawn(async move {
                 if let (ReleaseOutcome::Unknown, Some(deadline)) = (releasing.await, deadline) {
                     tokio::time::sleep_until(deadline).await;
                 }
                 drop(left);
             });
+            self.attempt.releases(released);
         }
     }
 }
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
-        self.give_back();
+        if self.committing {
+            self.abandon();
+        } else {
+            self.give_back();
+        }
     }
 }

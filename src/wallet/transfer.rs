@@ -61,7 +61,7 @@ pub(super) struct NewBalances {
 pub async fn transfer(attempt: &Attempt, order: &Order) -> Result<Transfer, TransferError> {
     loop {
         match walk(attempt, order).await {
-            Err(TransferError::Section(error)) => attempt.begins_anew(error)?,
+            Err(TransferError::Section(error)) => attempt.begins_anew(error).await?,
             settled => return settled,
         }
     }

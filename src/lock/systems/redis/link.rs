@@ -58,6 +58,9 @@ enum Failure {
     Silence,
 }
 
+/// How long a request must have waited in vain for its connection to be taken for dead.
+const TELLING_SILENCE: Duration = Duration::from_millis(500);
+
 impl Link {
     pub(super) fn open(url: &str) -> Result<Self, LockError> {
         let client = Client::open(url)
@@ -90,11 +93,11 @@ impl Link {
         repeat: Repeat,
     ) -> Result<T, LockError> {
         let until = Instant::now() + patience;
-        let answer = match self.try_once(call, until).await {
+        let answer = match self.try_once(call, until, patience).await {
             Err(Failure::Request(error))
                 if repeat == Repeat::Once && error.is_connection_dropped() =>
             {
-                self.try_once(call, until).await
+                self.try_once(call, until, patience).await
             }
             answer => answer,
         };
@@ -105,6 +108,7 @@ impl Link {
         &self,
         call: &ScriptInvocation<'_>,
         until: Instant,
+        patience: Duration,
     ) -> Result<T, Failure> {
         let Numbered {
             number,
@@ -117,7 +121,7 @@ impl Link {
             .await
             .map_err(|_| Failure::Silence)
             .and_then(|answer| answer.map_err(Failure::Request));
-        if matches!(&answer, Err(failure) if failure.ends_the_connection()) {
+        if matches!(&answer, Err(failure) if failure.ends_the_connection(patience)) {
             self.forget(number).await;
         }
         answer
@@ -177,10 +181,11 @@ impl fmt::Debug for Link {
 impl Failure {
     /// Whether the next request needs a new connection. A server that became read-only was a primary once: its
     /// name may lead to the new primary now.
-    fn ends_the_connection(&self) -> bool {
+    /// A request that could wait for a moment only proves nothing about the connection that everybody shares.
+    fn ends_the_connection(&self, patience: Duration) -> bool {
         match self {
             Self::Connecting(_) => false,
-            Self::Silence => true,
+            Self::Silence => patience >= TELLING_SILENCE,
             Self::Request(error) => {
                 error.is_io_error()
                     || error.is_unrecoverable_error()

@@ -4,7 +4,8 @@
 //! `now()` would still be the time before it. READ COMMITTED, PostgreSQL's default, looks at the newest version of
 //! the row then, so that exactly one of two waiters gets it. (PostgreSQL documentation, "Transaction Isolation".)
 
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
+use tokio::time::{error::Elapsed, timeout};
 
 use super::{answer, connection, milliseconds};
 use crate::lock::{
@@ -58,9 +59,14 @@ WHERE lock_key = $1
 
 /// Asks for all keys or none. One key is one statement; several are one transaction.
 pub(super) async fn ask(pool: &PgPool, claim: &Claim) -> sqlx::Result<Answer> {
-    let mut connection = connection(pool, claim).await?;
+    let mut borrowed = Borrowed::from(pool, claim).await?;
+    let asked = timeout(claim.patience, ask_over(borrowed.connection()?, claim)).await;
+    borrowed.give_back(asked)
+}
+
+async fn ask_over(connection: &mut PgConnection, claim: &Claim) -> sqlx::Result<Answer> {
     if claim.keys.count() == 1 {
-        return Ok(answer(claim, &take(&mut connection, claim).await?));
+        return Ok(answer(claim, &take(connection, claim).await?));
     }
     let mut transaction = connection.begin().await?;
     let answer = answer(claim, &take(&mut transaction, claim).await?);
@@ -91,7 +97,12 @@ async fn take(connection: &mut PgConnection, claim: &Claim) -> sqlx::Result<Vec<
 
 /// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
 pub(super) async fn renew(pool: &PgPool, claim: &Claim) -> sqlx::Result<u64> {
-    let mut connection = connection(pool, claim).await?;
+    let mut borrowed = Borrowed::from(pool, claim).await?;
+    let renewed = timeout(claim.patience, renew_over(borrowed.connection()?, claim)).await;
+    borrowed.give_back(renewed)
+}
+
+async fn renew_over(connection: &mut PgConnection, claim: &Claim) -> sqlx::Result<u64> {
     let mut renewed = 0;
     for key in &claim.keys {
         renewed += sqlx::query(RENEW)
@@ -107,7 +118,20 @@ pub(super) async fn renew(pool: &PgPool, claim: &Claim) -> sqlx::Result<u64> {
 
 /// Frees each key by itself.
 pub(super) async fn release(pool: &PgPool, claim: &Claim, mode: ReleaseMode) -> sqlx::Result<u64> {
-    let mut connection = connection(pool, claim).await?;
+    let mut borrowed = Borrowed::from(pool, claim).await?;
+    let freed = timeout(
+        claim.patience,
+        release_over(borrowed.connection()?, claim, mode),
+    )
+    .await;
+    borrowed.give_back(freed)
+}
+
+async fn release_over(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    mode: ReleaseMode,
+) -> sqlx::Result<u64> {
     let mut freed = 0;
     for key in &claim.keys {
         freed += sqlx::query(RELEASE)
@@ -119,4 +143,34 @@ pub(super) async fn release(pool: &PgPool, claim: &Claim, mode: ReleaseMode) -> 
             .rows_affected();
     }
     Ok(freed)
+}
+
+/// A connection out of the pool that goes back only when its statement was answered. Cut off in the middle, by its
+/// limit or by a dropped future, it is closed: in a network that drops packets it would never be free again.
+struct Borrowed(Option<PoolConnection<Postgres>>);
+
+impl Borrowed {
+    async fn from(pool: &PgPool, claim: &Claim) -> sqlx::Result<Self> {
+        Ok(Self(Some(connection(pool, claim).await?)))
+    }
+
+    fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {
+        self.0.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    fn give_back<T>(mut self, answer: Result<sqlx::Result<T>, Elapsed>) -> sqlx::Result<T> {
+        let Ok(answer) = answer else {
+            return Err(sqlx::Error::PoolTimedOut);
+        };
+        drop(self.0.take());
+        answer
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
+    }
 }
