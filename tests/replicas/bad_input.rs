@@ -11,6 +11,7 @@ on_both_databases!(
     fields_of_a_wrong_type_are_named,
     bodies_that_are_no_json_are_refused,
     bodies_of_another_kind_are_refused,
+    lists_are_no_objects,
     json_of_any_spelling_of_its_type_is_taken,
     bodies_that_are_too_large_are_refused,
     amounts_that_are_no_amounts_are_refused,
@@ -249,6 +250,41 @@ async fn bodies_of_another_kind_are_refused(database: Database) {
         answer.problem();
         untouched.took_no_lock(&answer);
     }
+    untouched.is_untouched().await;
+}
+
+/// A list of values in the right order is no object, whatever a lenient reader makes of it.
+async fn lists_are_no_objects(database: Database) {
+    let untouched = Untouched::on(database).await;
+    let json = Some("application/json");
+    let bodies = [
+        ("/bookings", r#"["A1","Ana",null,null]"#),
+        (
+            "/bookings",
+            r#"{"seat":"A1","buyer":"Ana","pause":["after_read"]}"#,
+        ),
+        ("/transfers", r#"["alice","bob","1.00",null,null]"#),
+        ("/races", r#"["one-seat"]"#),
+    ];
+    for (path, body) in bodies {
+        let answer = untouched.room.posts(path, json, body).await;
+        answer.refuses(INVALID, "object");
+    }
+    untouched
+        .patched(json!([false]))
+        .await
+        .refuses(INVALID, "object");
+    untouched
+        .room
+        .is_made(json!([]))
+        .await
+        .refuses(INVALID, "object");
+    let wallets = json!({"wallets": [["zoe", "1.00"]]});
+    untouched
+        .room
+        .is_made(wallets)
+        .await
+        .refuses(INVALID, "object");
     untouched.is_untouched().await;
 }
 

@@ -9,6 +9,7 @@ on_both_databases!(
     on_the_second_write_is_refused,
     off_an_update_is_lost,
     on_no_update_is_lost,
+    on_a_room_laid_out_anew_is_another_one,
 );
 
 async fn off_a_seat_is_sold_twice(database: Database) {
@@ -38,6 +39,22 @@ async fn on_no_update_is_lost(database: Database) {
     assert_eq!(both_transfer(&room).await, ["row-changed", "transferred"]);
     assert_eq!(room.balance("alice").await, "20.00");
     room.audit().await.is_clean_after(1);
+}
+
+/// Rows that are made anew are at no version that anybody has read before.
+async fn on_a_room_laid_out_anew_is_another_one(database: Database) {
+    let world = World::shared(database).await;
+    let switches = json!({"locking": false, "compare": true, "fencing": "off"});
+    let room = world.room_with("anew", switches).await;
+    let gift = room.transfers("alice", "bob", "80.00").on(A);
+    let gift = gift.pausing_at("before_write").at_gate("gift").starts();
+    room.one_waits_at_gate("gift", A, "before_write").await;
+    let rich = json!({"wallets": [{"name": "alice", "balance": "500.00"}, {"name": "bob", "balance": "0.00"}]});
+    assert_eq!(room.is_made(rich).await.status, 200);
+    room.opens("gift").await;
+    gift.answer().await.is("row-changed");
+    assert_eq!(room.balance("alice").await, "500.00");
+    room.audit().await.is_clean_after(0);
 }
 
 async fn unlocked(world: &World, compare: bool) -> Room {

@@ -9,6 +9,8 @@ on_both_databases!(
     a_pause_ends_by_itself,
     a_gate_lets_go_before_the_time_is_over,
     a_pause_is_taken_once,
+    a_pause_and_work_use_up_no_wait,
+    many_attempts_before_their_commit_keep_nobody_from_their_gate,
     a_replica_without_failpoints_refuses_them,
 );
 
@@ -99,6 +101,56 @@ async fn a_pause_is_taken_once(database: Database) {
         assert!(room.gate("g").await.is_empty());
         room.audit().await.is_clean_after(2);
     }
+}
+
+/// `wait_ms` limits the waiting for locks and for the database, not what an attempt does in between.
+async fn a_pause_and_work_use_up_no_wait(database: Database) {
+    let world = World::own(database).start().await;
+    for lock in ["redis", "table", "row"] {
+        let switches = json!({"lock": lock, "wait_ms": 0, "think_ms": 1800, "ttl_ms": 20_000});
+        let room = world.room_with("no-wait", switches).await;
+        let ana = room
+            .books("Ana", "A1")
+            .pausing_at("before_commit")
+            .for_ms(1800)
+            .await;
+        ana.is("booked");
+        let ben = room
+            .books("Ben", "A2")
+            .pausing_at("after_read")
+            .for_ms(1800)
+            .await;
+        ben.is("booked");
+        room.audit().await.is_clean_after(2);
+    }
+}
+
+/// On SQLite one of them holds the file and the others wait for it; on PostgreSQL each holds a connection.
+async fn many_attempts_before_their_commit_keep_nobody_from_their_gate(database: Database) {
+    let world = World::own(database).start().await;
+    let switches = json!({"locking": false, "wait_ms": 20_000});
+    let room = world.room_with("crowded-gate", switches).await;
+    let at_once = if database == Database::Postgres { 8 } else { 1 };
+    let attempts: Vec<_> = (0..20)
+        .map(|n| {
+            let seat = format!("{}{}", ["A", "B", "C"][n / 8], n % 8 + 1);
+            let attempt = room
+                .books("Ana", &seat)
+                .pausing_at("before_commit")
+                .at_gate("g");
+            attempt.starts()
+        })
+        .collect();
+    let mut gone = 0;
+    while gone < attempts.len() {
+        let next = at_once.min(attempts.len() - gone);
+        room.at_least_wait_at_gate("g", next).await;
+        gone += room.opens("g").await.len();
+    }
+    for attempt in attempts {
+        attempt.answer().await.is("booked");
+    }
+    room.audit().await.is_clean_after(20);
 }
 
 async fn a_replica_without_failpoints_refuses_them(database: Database) {

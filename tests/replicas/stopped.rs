@@ -8,6 +8,7 @@ use crate::support::{A, B, Database, World, promised};
 
 under_each_lock!(waiters_hear_it_at_once_and_holders_within_three_seconds_under: redis, table, row);
 under_each_lock!(a_holder_that_is_quick_ends_well_under: redis, table, row);
+under_each_lock!(a_holder_whose_client_hung_up_has_its_time_too_under: redis, table, row);
 under_each_lock!(what_is_written_and_not_committed_rolls_back_under: redis, table, row);
 on_both_databases!(
     an_idle_replica_ends_at_once,
@@ -87,6 +88,29 @@ async fn a_holder_that_is_quick_ends_well_under(database: Database, lock: &str) 
     ends_well(&world).await;
 
     room.books("Ben", "A1").on(B).await.is("seat-taken");
+    room.audit().await.is_clean_after(1);
+}
+
+/// The connection is gone, the attempt is not: it ends, and its lease of minutes is given back.
+async fn a_holder_whose_client_hung_up_has_its_time_too_under(database: Database, lock: &str) {
+    let world = World::own(database).start().await;
+    let switches = json!({"lock": lock, "ttl_ms": 600_000, "wait_ms": 60_000});
+    let room = world.room_with("stopped", switches).await.seen_from(B);
+
+    let holder = room.books("Ana", "A1").on(A);
+    let holder = holder
+        .pausing_at("after_read")
+        .at_gate("holder")
+        .for_ms(1000)
+        .starts();
+    room.one_waits_at_gate("holder", A, "after_read").await;
+    holder.hangs_up();
+    world.terminates(A);
+    ends_well(&world).await;
+
+    let next = room.books("Ben", "A1").on(B).await;
+    next.is("seat-taken");
+    promised("the next booking", Duration::from_secs(1), next.took);
     room.audit().await.is_clean_after(1);
 }
 

@@ -7,6 +7,7 @@ use crate::support::{A, Answer, B, Database, Room, World};
 under_each_lock!(midway_sells_twice_unfenced_under: redis, table, row);
 under_each_lock!(midway_is_seen_by_the_write_under: redis, table, row);
 on_both_databases!(
+    to_a_mutex_its_holders_read_is_seen_by_an_older_write,
     midway_the_next_attempt_begins_anew,
     a_change_that_changes_nothing_disturbs_nobody
 );
@@ -28,6 +29,26 @@ async fn midway_is_seen_by_the_write_under(database: Database, lock: &str) {
     let [ana, ben] = locking_is_switched_on_before_anas_write(&room).await;
     ben.is("booked");
     ana.is("switches-changed");
+    room.audit().await.is_clean_after(1);
+}
+
+/// A mutex has no token, but its holder's read leaves the epoch: an attempt that began before cannot write between
+/// the new holder's read and write.
+async fn to_a_mutex_its_holders_read_is_seen_by_an_older_write(database: Database) {
+    let world = World::shared(database).await;
+    let room = world.room_with("to-mutex", json!({"locking": false})).await;
+    let ana = room.books("Ana", "A1").on(A);
+    let ana = ana.pausing_at("before_write").at_gate("ana").starts();
+    room.one_waits_at_gate("ana", A, "before_write").await;
+    room.switches(json!({"locking": true, "lock": "mutex"}))
+        .await;
+    let ben = room.books("Ben", "A1").on(A);
+    let ben = ben.pausing_at("after_read").at_gate("ben").starts();
+    room.one_waits_at_gate("ben", A, "after_read").await;
+    room.opens("ana").await;
+    ana.answer().await.is("switches-changed");
+    room.opens("ben").await;
+    ben.answer().await.is("booked");
     room.audit().await.is_clean_after(1);
 }
 

@@ -109,6 +109,11 @@ impl Underway {
         self.0.await.expect("the client did not panic")
     }
 
+    /// Closes its connection without waiting for the answer.
+    pub fn hangs_up(self) {
+        self.0.abort();
+    }
+
     /// Fails when the answer is there already.
     #[track_caller]
     pub fn is_not_answered(&self) {

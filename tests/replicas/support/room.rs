@@ -196,6 +196,23 @@ impl Room {
         waiting
     }
 
+    /// Waits until this many attempts, or more, stand at the gate.
+    pub async fn at_least_wait_at_gate(&self, gate: &str, count: usize) {
+        let what = format!(
+            "at least {count} attempts at gate {gate:?} of room {:?}",
+            self.name
+        );
+        eventually(&what, PATIENCE, async || {
+            let waiting = self.gate(gate).await;
+            if waiting.len() >= count {
+                Ok(())
+            } else {
+                Err(format!("{waiting:?}"))
+            }
+        })
+        .await;
+    }
+
     /// Waits until one attempt of each replica stands at the gate, each at this point of its walk.
     pub async fn both_wait_at_gate(&self, gate: &str, point: &str) {
         let waiting = self.waits_at_gate(gate, 2).await;
