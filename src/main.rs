@@ -23,7 +23,12 @@ fn run() -> anyhow::Result<ExitCode> {
 /// The log goes to standard error; `RUST_LOG` says how much of it.
 fn start_tracing(format: LogFormat) -> anyhow::Result<()> {
     let level = std::env::var("RUST_LOG").unwrap_or_default();
-    let level = if level.is_empty() { "info" } else { &level };
+    // The database library calls a wait for a lock a slow statement; here waiting is what is looked at.
+    let level = if level.is_empty() {
+        "info,sqlx=error"
+    } else {
+        &level
+    };
     let filter = EnvFilter::try_new(level)
         .map_err(|error| UsageError::new(format!("RUST_LOG is wrong: {error}")))?;
     let log = tracing_subscriber::fmt()

@@ -34,6 +34,9 @@ pub(super) fn sentence(audit: &Audit) -> String {
             count(audit.token_disorder.len(), "booking")
         ));
     }
+    if parts.is_empty() && audit.attempts == 0 {
+        return "Nothing was booked or moved yet: none seen in 0 attempts".to_owned();
+    }
     if parts.is_empty() {
         let attempts = count(usize::try_from(audit.attempts).unwrap_or(0), "attempt");
         return format!("No seat sold twice and no money lost: none seen in {attempts}");

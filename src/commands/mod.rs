@@ -102,12 +102,21 @@ impl Cli {
         args: impl IntoIterator<Item = OsString>,
     ) -> Result<(LogFormat, Command), UsageError> {
         let args: Vec<OsString> = args.into_iter().collect();
-        let cli = Self::parse_or_explain(args.clone())?;
+        let cli = match Self::parse_or_explain(args.clone()) {
+            // `doublebook` is `doublebook up`, so its flags are, too.
+            Err(error) if has_only_flags(&args) => return Self::read_up(args).map_err(|_| error),
+            read => read?,
+        };
         if let Some(command) = cli.command {
             return Ok((cli.log, command));
         }
-        // Read again rather than filled in here, so that `up` gets its defaults and its environment.
-        let cli = Self::parse_or_explain(args.into_iter().chain(["up".into()]))?;
+        Self::read_up(args)
+    }
+
+    /// Read with the command put in, so that `up` gets its defaults and its environment.
+    fn read_up(mut args: Vec<OsString>) -> Result<(LogFormat, Command), UsageError> {
+        args.insert(args.len().min(1), "up".into());
+        let cli = Self::parse_or_explain(args)?;
         let command = cli
             .command
             .ok_or_else(|| UsageError::new("no command given"))?;
@@ -122,13 +131,21 @@ impl Cli {
     }
 }
 
+/// Whether no command was named: the first word is a flag.
+fn has_only_flags(args: &[OsString]) -> bool {
+    args.get(1)
+        .is_some_and(|first| first.to_string_lossy().starts_with('-'))
+}
+
 /// clap's first paragraph says what is wrong; tips and usage follow.
 fn first_paragraph(message: &str) -> String {
     let lines = message.lines().take_while(|line| !line.trim().is_empty());
     let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    line.strip_prefix("error: ")
+    let line = line
+        .strip_prefix("error: ")
         .map(str::to_owned)
-        .unwrap_or(line)
+        .unwrap_or(line);
+    format!("{line} (--help tells what there is)")
 }
 
 /// Does what was asked.
@@ -184,7 +201,7 @@ mod tests {
         let message = "error: invalid value 'x' for '--log <LOG>'\n  [possible values: text, json]\n\nFor more, '--help'\n";
         assert_eq!(
             first_paragraph(message),
-            "invalid value 'x' for '--log <LOG>' [possible values: text, json]"
+            "invalid value 'x' for '--log <LOG>' [possible values: text, json] (--help tells what there is)"
         );
     }
 }

@@ -86,7 +86,7 @@ pub struct ServeArgs {
 /// # Errors
 /// [`UsageError`] for a setting that cannot be used; whatever keeps it from starting.
 pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let span = tracing::info_span!("replica", name = args.name);
+    let span = tracing::info_span!("serve", replica = args.name);
     serve(args).instrument(span).await
 }
 
@@ -107,8 +107,10 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
 
     let database = Database::open(&database_url)?;
+    let peers = Peers::new()?;
     let locks = Locks::new(&database, args.redis_url.as_deref())?;
-    prepare_database(&database_url, &database, &locks, &me).await?;
+    prepare_database(&database_url, &database, &locks).await?;
+    enter(&database, &peers, &me).await?;
     locks.compare_all(&database).await;
 
     let app = Arc::new(App {
@@ -118,7 +120,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         journal: Journal::default(),
         gates: Gates::default(),
         leases_left: LeasesLeft::default(),
-        peers: Peers::new()?,
+        peers,
         races: Running::default(),
         failpoints: !args.no_failpoints,
         allowed_hosts: args.allow_host,
@@ -176,21 +178,13 @@ fn advertised(args: &ServeArgs, listener: &TcpListener) -> anyhow::Result<String
     }
 }
 
-/// Waits for the database, saying so, brings its tables up to date, and enters this replica.
-async fn prepare_database(
-    url: &str,
-    database: &Database,
-    locks: &Locks,
-    me: &Me,
-) -> anyhow::Result<()> {
+/// Waits for the database, saying so, and brings its tables up to date.
+async fn prepare_database(url: &str, database: &Database, locks: &Locks) -> anyhow::Result<()> {
     let ready = async {
         loop {
             let tried = async {
                 Database::migrate(url).await?;
-                prepare::make_main(database, locks.default_lock()).await?;
-                peers::register(database, me)
-                    .await
-                    .context("cannot enter this replica")
+                prepare::make_main(database, locks.default_lock()).await
             };
             match tried.await {
                 Ok(()) => return,
@@ -209,6 +203,19 @@ async fn prepare_database(
         })
 }
 
+/// Enters this replica where the others look, unless another one that is alive has its name.
+async fn enter(database: &Database, peers: &Peers, me: &Me) -> anyhow::Result<()> {
+    if let Some(url) = peers::namesake(database, peers, me).await? {
+        let name = &me.name;
+        let line =
+            format!("--name {name}: a replica of this name answers at {url}; choose another one");
+        return Err(UsageError::new(line).into());
+    }
+    peers::register(database, me)
+        .await
+        .context("cannot enter this replica")
+}
+
 async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::Result<()> {
     let stopped = {
         let app = Arc::clone(&app);
@@ -225,6 +232,7 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
             app.shutdown.begin();
             tokio::spawn(insist(Arc::clone(&app), term, interrupt).in_current_span());
         }
+        .in_current_span()
     };
     let answering =
         axum::serve(listener, http::router(Arc::clone(&app))).with_graceful_shutdown(stopped);

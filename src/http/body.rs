@@ -1,5 +1,8 @@
 //! Reading bodies: strict JSON whose errors name the field.
 
+use std::time::Duration;
+
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
@@ -10,6 +13,9 @@ use crate::invalid::{InvalidField, Wrapped};
 
 /// The longest body that is read.
 pub const LONGEST_BODY: usize = 64 * 1024;
+
+/// How long a client may take to send its body.
+const BODY_LIMIT: Duration = Duration::from_secs(15);
 
 /// How much of a longer one is read away before it is refused.
 const READ_AWAY: usize = 16 * 1024 * 1024;
@@ -53,6 +59,17 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
 /// The bytes of a body, if they are not too many. Of a body that is too long the rest is read away, up to a limit:
 /// a client that is still sending would not hear the answer.
 pub async fn read(request: Request) -> Result<Vec<u8>, Problem> {
+    let late = |_| Err(Problem::too_slow(BODY_LIMIT));
+    tokio::time::timeout(BODY_LIMIT, read_all(request))
+        .await
+        .unwrap_or_else(late)
+}
+
+async fn read_all(request: Request) -> Result<Vec<u8>, Problem> {
+    let declared = request.body().size_hint().lower();
+    if declared > READ_AWAY as u64 {
+        return Err(Problem::too_large(LONGEST_BODY));
+    }
     let mut chunks = request.into_body().into_data_stream();
     let (mut bytes, mut length) = (Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
@@ -121,8 +138,17 @@ fn refused(path: &str, error: &serde_json::Error) -> Problem {
         (parent, Some(name)) if !parent.ends_with(&name) => format!("{parent}.{name}"),
         (parent, _) => parent.to_owned(),
     };
-    let problem = text.split(" at line ").next().unwrap_or(&text).to_owned();
+    let problem = in_words(text.split(" at line ").next().unwrap_or(&text));
     InvalidField::new(field, format!("cannot be taken: {problem}")).into()
+}
+
+/// serde speaks of the types of a program; people know other words.
+fn in_words(problem: &str) -> String {
+    match problem {
+        // What an enum says of anything that is no text.
+        "expected value" => "expected one of its values, as a text".to_owned(),
+        _ => problem.replace("u32", "a whole number that is not negative"),
+    }
 }
 
 #[cfg(test)]

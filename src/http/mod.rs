@@ -54,6 +54,7 @@ pub fn router(app: Arc<App>) -> Router {
     let peer = Router::new()
         .route("/gates/{room}/{gate}", get(peer::waiting).post(peer::open))
         .route("/leases-left/{room}", get(peer::leases_left))
+        .route("/races/{room}", get(peer::race_under_way))
         .route("/attempts/{attempt}", get(peer::record));
     Router::new()
         .merge(pages::routes())
@@ -87,7 +88,7 @@ pub fn router(app: Arc<App>) -> Router {
 
 /// Every line of the log names the replica.
 async fn name_the_replica(State(app): Shared, request: Request, next: Next) -> Response {
-    let span = tracing::info_span!("replica", name = app.me.name);
+    let span = tracing::info_span!("serve", replica = app.me.name);
     next.run(request).instrument(span).await
 }
 

@@ -29,7 +29,8 @@ pub async fn refuse_foreign(State(app): Shared, request: Request, next: Next) ->
 
 fn check(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
     let host = text(headers, &header::HOST).or_else(|| uri.authority().map(ToString::to_string));
-    let Some(host) = host.map(|host| host.to_ascii_lowercase()) else {
+    let host = host.map(|host| host.to_ascii_lowercase());
+    let Some(host) = host.filter(|host| !host.is_empty()) else {
         return Err(Problem::foreign("the request has no Host"));
     };
     let name = name_of(&host);

@@ -32,6 +32,11 @@ pub async fn leases_left(State(app): Shared, Address(room): Address<String>) -> 
     Json(app.leases_left.of(&room))
 }
 
+/// Whether a race is under way here.
+pub async fn race_under_way(State(app): Shared, Address(room): Address<String>) -> Json<bool> {
+    Json(room.parse().is_ok_and(|room| app.races.is_under_way(&room)))
+}
+
 /// What is remembered here of an attempt.
 pub async fn record(
     State(app): Shared,

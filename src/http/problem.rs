@@ -115,6 +115,17 @@ impl Problem {
         )
     }
 
+    /// A body that did not arrive in time.
+    pub fn too_slow(limit: std::time::Duration) -> Self {
+        let detail = format!("a body must arrive within {} s", limit.as_secs());
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too-slow",
+            "The body did not arrive in time",
+            detail,
+        )
+    }
+
     /// A method that the address does not have.
     pub fn method_not_allowed() -> Self {
         let detail = "this address does not have this method; the header Allow lists those it has";

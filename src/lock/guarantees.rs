@@ -199,7 +199,7 @@ const ROW: Guarantees = Guarantees {
     token: None,
     survives_loss_of_one_server: false,
     tells_of_loss: true,
-    fair: true,
+    fair: false,
     minimum_ttl_ms: None,
     ttl_applies: false,
     blind_release_applies: false,

@@ -105,6 +105,15 @@ impl Peers {
         }
     }
 
+    async fn is_alive(&self, replica: &Replica) -> bool {
+        let request = self
+            .client
+            .get(format!("{}/healthz", replica.url))
+            .timeout(PEER_LIMIT);
+        let answer = request.send().await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
     fn seen(&self, name: &str, now_ms: f64) {
         self.last_seen
             .lock()
@@ -136,6 +145,22 @@ pub async fn register(database: &Database, me: &Me) -> Result<(), DatabaseError>
     transaction.commit().await.map_err(DatabaseError::from)
 }
 
+/// Where another replica with this one's name answers, if one does.
+pub async fn namesake(
+    database: &Database,
+    peers: &Peers,
+    me: &Me,
+) -> Result<Option<String>, DatabaseError> {
+    let known = store::all(&mut database.read(REQUEST_LIMIT).await?).await?;
+    let namesake = known
+        .into_iter()
+        .find(|known| known.name == me.name && known.url != me.url);
+    match namesake {
+        Some(namesake) if peers.is_alive(&namesake).await => Ok(Some(namesake.url)),
+        _ => Ok(None),
+    }
+}
+
 /// Forgets this replica, if nobody else has taken its name since.
 pub async fn sign_off(database: &Database, me: &Me) -> Result<(), DatabaseError> {
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
@@ -152,7 +177,7 @@ pub async fn forget_all(transaction: &mut Transaction) -> Result<(), DatabaseErr
 pub async fn replicas(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     let known = store::all(&mut app.database.read(REQUEST_LIMIT).await?).await?;
     let asked = known.into_iter().map(|mut replica| async move {
-        replica.alive = replica.name == app.me.name || is_alive(app, &replica).await;
+        replica.alive = replica.name == app.me.name || app.peers.is_alive(&replica).await;
         if replica.alive {
             app.peers.seen(&replica.name, app.journal.now_ms());
         }
@@ -162,23 +187,19 @@ pub async fn replicas(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     Ok(join_all(asked).await)
 }
 
-async fn is_alive(app: &App, replica: &Replica) -> bool {
-    let request = app
-        .peers
-        .client
-        .get(format!("{}/healthz", replica.url))
-        .timeout(PEER_LIMIT);
-    request
-        .send()
-        .await
-        .is_ok_and(|answer| answer.status().is_success())
-}
-
 /// The other replicas that are written down, alive or not.
 pub async fn others(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     let mut known = store::all(&mut app.database.read(REQUEST_LIMIT).await?).await?;
     known.retain(|replica| replica.name != app.me.name);
     Ok(known)
+}
+
+/// Whether another replica runs a race in this room.
+pub async fn race_under_way(app: &App, others: &[Replica], room: &str) -> bool {
+    let said = gather::<bool>(app, others, Method::GET, "races", &[room]).await;
+    said.into_iter()
+        .filter_map(Said::answer)
+        .any(|under_way| under_way)
 }
 
 /// Who waits at a gate, here and on the other replicas.

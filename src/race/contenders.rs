@@ -78,9 +78,14 @@ impl Contender {
             outcome: outcome(status, self.path, &body),
             buyer: self.who,
             status,
-            ms: sent.elapsed().as_secs_f64() * 1000.0,
+            ms: milliseconds(sent.elapsed()),
         }
     }
+}
+
+/// To the microsecond.
+fn milliseconds(elapsed: Duration) -> f64 {
+    (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
 fn outcome(status: u16, path: &str, body: &Value) -> String {

@@ -54,8 +54,11 @@ pub async fn run(app: &Arc<App>, name: &RoomName, race: Race) -> Result<RaceResu
 async fn run_to_the_end(app: &App, name: &RoomName, race: Race) -> Result<RaceResult, RaceError> {
     let seats = needs(app, name, race).await?;
     let replicas = live_replicas(app).await?;
-    reset(app, name).await?;
     let track = Track::new(app, name, &replicas);
+    if track.is_taken().await {
+        return Err(RaceError::UnderWay);
+    }
+    reset(app, name).await?;
     let halfway = |error| RaceError::Halfway(Box::new(error));
     track.run(race, &seats).await.map_err(halfway)
 }

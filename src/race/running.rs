@@ -33,19 +33,23 @@ impl Running {
         })
     }
 
+    /// Whether a race is under way in the room.
+    pub fn is_under_way(&self, room: &RoomName) -> bool {
+        let rooms = self
+            .inner
+            .rooms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        rooms.contains(room)
+    }
+
     /// Returns when no race is under way in the room.
     pub async fn ended(&self, room: &RoomName) {
         loop {
             let ended = self.inner.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if !self
-                .inner
-                .rooms
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .contains(room)
-            {
+            if !self.is_under_way(room) {
                 return;
             }
             ended.await;

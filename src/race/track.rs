@@ -52,6 +52,11 @@ impl<'a> Track<'a> {
         }
     }
 
+    /// Whether a race is under way in this room on another replica. Two that begin at the same moment both give way.
+    pub(super) async fn is_taken(&self) -> bool {
+        peers::race_under_way(self.app, &self.others, self.name.as_str()).await
+    }
+
     /// Runs the race to its end. `seats` are those of `crowd`.
     pub(super) async fn run(
         &self,
@@ -72,11 +77,7 @@ impl<'a> Track<'a> {
                 self.at_once(crossing.map(|(from, to)| Contender::giver(from, to, "10.00")))
                     .await
             }
-            Race::Crowd => {
-                let crowd = seats.iter().cycle().take(CROWD).enumerate();
-                self.at_once(crowd.map(|(i, seat)| Contender::buyer(&format!("buyer {i}"), seat)))
-                    .await
-            }
+            Race::Crowd => self.each(crowd(seats)).await,
             Race::PausedHolder => self.paused_holder().await?,
         };
         let leases_left = self.released().await;
@@ -84,9 +85,17 @@ impl<'a> Track<'a> {
     }
 
     /// Sends all at once, each to the next replica in turn.
-    async fn at_once(&self, contenders: impl IntoIterator<Item = Contender>) -> Vec<RacedAttempt> {
-        let contenders = contenders.into_iter().enumerate();
-        join_all(contenders.map(|(index, contender)| self.send(contender, index))).await
+    async fn at_once<const N: usize>(&self, contenders: [Contender; N]) -> Vec<RacedAttempt> {
+        self.each(contenders.into_iter().zip(0..).collect()).await
+    }
+
+    /// Sends all at once, each to the replica of its number, counted round and round.
+    async fn each(&self, contenders: Vec<(Contender, usize)>) -> Vec<RacedAttempt> {
+        let mut racing = Vec::with_capacity(contenders.len());
+        for (contender, number) in contenders {
+            racing.push(self.send(contender, number));
+        }
+        join_all(racing).await
     }
 
     fn send(&self, contender: Contender, index: usize) -> impl Future<Output = RacedAttempt> {
@@ -188,4 +197,18 @@ impl<'a> Track<'a> {
             audit,
         })
     }
+}
+
+/// Buyer i asks for seat i mod 10. The buyers of one seat go to the replicas in turn: if each seat met one replica only,
+/// no lock would have to be shared.
+fn crowd(seats: &[String]) -> Vec<(Contender, usize)> {
+    let seats_in_turn = seats.iter().cycle().take(CROWD);
+    let buyers = seats_in_turn.zip(0..);
+    let buyers = buyers.map(|(seat, i)| {
+        (
+            Contender::buyer(&format!("buyer {i}"), seat),
+            i / seats.len(),
+        )
+    });
+    buyers.collect()
 }

@@ -53,7 +53,9 @@ pub enum SectionError {
     #[error("{0} was written by somebody else after it was read")]
     RowChanged(String),
     /// The room's switches changed, or it was reset, while the attempt was under way.
-    #[error("the room's switches changed, or it was reset, while the attempt was under way")]
+    #[error(
+        "while the attempt was under way the room's switches changed, it was reset, or its lock server was replaced"
+    )]
     SwitchesChanged,
     /// The lease ended before the last look.
     #[error("the lease ended before the write")]

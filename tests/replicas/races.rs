@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{A, B, Database, World};
+use crate::support::{A, B, Database, PATIENCE, World, eventually};
 
 on_both_databases!(
     one_seat_has_both_outcomes,
     lost_update_has_both_outcomes,
     crossing_has_both_outcomes,
     crowd_has_both_outcomes,
+    crowd_shows_a_lock_that_replicas_do_not_share,
+    a_room_has_one_race_at_a_time_over_all_replicas,
     a_race_resets_the_room_first,
     a_race_says_what_the_room_lacks,
     an_unknown_race_is_named,
@@ -83,6 +85,42 @@ async fn crossing_has_both_outcomes(database: Database) {
     })
     .await;
     assert_eq!(race["audit"]["clean"], true, "{race}");
+}
+
+/// Each seat's buyers come to both replicas, so a lock of one process cannot protect it.
+async fn crowd_shows_a_lock_that_replicas_do_not_share(database: Database) {
+    let world = World::shared(database).await;
+    let switches = json!({"lock": "mutex", "think_ms": 200, "wait_ms": 60_000});
+    let room = world.room_with("race", switches).await;
+    let race = some_race(&room, "crowd", |race| race["audit"]["clean"] == false).await;
+    let seats = race["audit"]["seats_sold_twice"].as_array().expect("seats");
+    assert!(!seats.is_empty(), "{race}");
+}
+
+/// A race in a room waits for nobody's end: it would reset the room under the other one.
+async fn a_room_has_one_race_at_a_time_over_all_replicas(database: Database) {
+    let world = World::shared(database).await;
+    let switches = json!({"ttl_ms": 3000, "wait_ms": 20_000});
+    let room = world.room_with("race", switches).await;
+    let first = tokio::spawn({
+        let room = room.clone();
+        async move { room.asks_for_race("paused-holder").await }
+    });
+    // It has begun when Ana's lease stands: 3 s at least, since she sleeps on it.
+    eventually("the first race's lease", PATIENCE, async || {
+        let locks = world.locks_held(&room.name).await;
+        if locks.is_empty() {
+            Err("no lease".to_owned())
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+    room.seen_from(B)
+        .asks_for_race("one-seat")
+        .await
+        .is("race-under-way");
+    assert_eq!(first.await.expect("an answer").status, 200);
 }
 
 async fn crowd_has_both_outcomes(database: Database) {

@@ -53,6 +53,29 @@ async fn five_replicas_start_together_on_an_empty_database(database: Database) {
     assert_eq!(main["switches"]["think_ms"], 100, "{main}");
 }
 
+/// Two of one name would each be taken for the other.
+#[tokio::test]
+async fn a_name_that_is_taken_is_one_line_and_exit_code_2() {
+    let world = World::own(Database::Sqlite).start().await;
+    let port = free_ports(1);
+    let listen = format!("127.0.0.1:{port}");
+    let url = world.database_url().to_owned();
+    let arguments = [
+        "serve",
+        "--name",
+        "A",
+        "--listen",
+        &listen,
+        "--database",
+        &url,
+    ];
+    refuses_to_start(&arguments, "--name a").await;
+    // And the one that was there is there still.
+    let replicas = world.get(A, "/api/replicas").await.json();
+    assert_eq!(replicas[0]["name"], "A", "{replicas}");
+    assert_eq!(replicas[0]["alive"], true, "{replicas}");
+}
+
 #[tokio::test]
 async fn a_replica_needs_little_memory() {
     let scratch = Scratch::new("memory");
