@@ -182,7 +182,8 @@ async fn a_grant_that_took_longer_than_its_lease_is_given_back_and_not_returned(
     let network = Faulty::new();
     let service = LockService::new(network.clone());
     set(&network.asks, Fault::RepliesAfter(SHORT * 2));
-    ensure!(is_unavailable(&service.acquire(short(&["a"])).await));
+    let acquired = service.acquire(short(&["a"])).await;
+    ensure!(matches!(acquired, Err(LockError::Lost(_))), "{acquired:?}");
     ensure!(service.settle(PATIENCE).await);
     ensure!(network.releases() == 1, "{} releases", network.releases());
     Ok(())

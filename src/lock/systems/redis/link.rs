@@ -8,7 +8,7 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -39,6 +39,8 @@ pub(super) struct Link {
     /// The connection in use. Locked while a new one is made, so that one task makes it for all.
     current: Mutex<Option<Numbered>>,
     made: AtomicU64,
+    /// Requests in a row that were not answered in time.
+    silences: AtomicU32,
 }
 
 /// A connection and how many were made before it.
@@ -58,7 +60,7 @@ enum Failure {
     Silence,
 }
 
-/// How long a request must have waited in vain for its connection to be taken for dead.
+/// How long one request must have waited in vain for its connection to be taken for dead.
 const TELLING_SILENCE: Duration = Duration::from_millis(500);
 
 impl Link {
@@ -68,6 +70,7 @@ impl Link {
         Ok(Self {
             client,
             current: Mutex::new(None),
+            silences: AtomicU32::new(0),
             made: AtomicU64::new(0),
         })
     }
@@ -121,7 +124,12 @@ impl Link {
             .await
             .map_err(|_| Failure::Silence)
             .and_then(|answer| answer.map_err(Failure::Request));
-        if matches!(&answer, Err(failure) if failure.ends_the_connection(patience)) {
+        let dead = match &answer {
+            Ok(_) => self.heard(),
+            Err(Failure::Silence) => self.heard_nothing(patience),
+            Err(failure) => failure.ends_the_connection(),
+        };
+        if dead {
             self.forget(number).await;
         }
         answer
@@ -143,6 +151,19 @@ impl Link {
             .await?;
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         Ok(current.insert(Numbered { number, connection }).clone())
+    }
+
+    /// An answer came: whatever was late before was only late.
+    fn heard(&self) -> bool {
+        self.silences.store(0, Ordering::Relaxed);
+        false
+    }
+
+    /// No answer came in time; says whether the connection is to be taken for dead. One request that could wait for a
+    /// moment only proves nothing about a connection that everybody shares; a second one in a row does.
+    fn heard_nothing(&self, patience: Duration) -> bool {
+        let before = self.silences.fetch_add(1, Ordering::Relaxed);
+        before > 0 || patience >= TELLING_SILENCE
     }
 
     /// Drops a connection, unless somebody has already replaced it.
@@ -181,11 +202,9 @@ impl fmt::Debug for Link {
 impl Failure {
     /// Whether the next request needs a new connection. A server that became read-only was a primary once: its
     /// name may lead to the new primary now.
-    /// A request that could wait for a moment only proves nothing about the connection that everybody shares.
-    fn ends_the_connection(&self, patience: Duration) -> bool {
+    fn ends_the_connection(&self) -> bool {
         match self {
-            Self::Connecting(_) => false,
-            Self::Silence => patience >= TELLING_SILENCE,
+            Self::Connecting(_) | Self::Silence => false,
             Self::Request(error) => {
                 error.is_io_error()
                     || error.is_unrecoverable_error()
