@@ -6,6 +6,8 @@ mod attempts;
 mod body;
 mod gates;
 mod health;
+mod kind;
+mod metrics;
 mod origin;
 mod pages;
 mod path;
@@ -63,6 +65,7 @@ pub fn router(app: Arc<App>) -> Router {
         .nest("/peer", peer)
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::metrics))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(
@@ -102,7 +105,7 @@ async fn wrong_method(uri: Uri) -> Response {
 
 /// Problems of pages are pages.
 fn in_the_form_of(uri: &Uri, problem: Problem) -> Response {
-    let machine = ["/api", "/peer", "/healthz", "/readyz"]
+    let machine = ["/api", "/peer", "/healthz", "/readyz", "/metrics"]
         .iter()
         .any(|prefix| uri.path().starts_with(prefix));
     if machine {
