@@ -15,6 +15,7 @@ use crate::section::AtGate;
 
 /// Who waits, or who was let go.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WhoWaits)]
 pub struct Waiting {
     waiting: Vec<AtGate>,
 }

@@ -8,6 +8,7 @@ mod gates;
 mod health;
 mod kind;
 mod metrics;
+mod openapi;
 mod origin;
 mod pages;
 mod path;
@@ -60,6 +61,8 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(pages::routes())
         .nest("/api/rooms", rooms)
+        .route("/api", get(openapi::show))
+        .route("/api/openapi.json", get(openapi::json))
         .route("/api/replicas", get(replicas::list))
         .route("/api/locks", get(replicas::locks))
         .nest("/peer", peer)
