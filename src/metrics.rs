@@ -9,6 +9,7 @@ use std::time::Duration;
 use prometheus_client::encoding::{
     EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, prometheus_text,
 };
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,6 +19,9 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use crate::app::App;
 use crate::lock::LockName;
 use crate::section::{End, Kind, Timing};
+
+/// What all names begin with.
+const PREFIX: &str = "doublebook";
 
 /// Upper bounds in seconds, from a lock that is free to the longest wait.
 const BUCKETS: [f64; 15] = [
@@ -30,7 +34,7 @@ const STALE_TOKEN: &str = "stale-token";
 /// The metrics of this replica.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    catalogue: Catalogue,
     attempts: Family<Ended, Counter>,
     wait: Times,
     hold: Times,
@@ -101,58 +105,101 @@ impl Drop for Reader {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("doublebook");
-        let all = &mut registry;
-        let build: Family<Build, Gauge> = metric(all, "build_info", "The version that runs");
+        let mut all = Catalogue::default();
+        let build: Family<Build, Gauge> = all.metric("build_info", "The version that runs");
         let version = env!("CARGO_PKG_VERSION");
         build.get_or_create(&Build { version }).set(1);
         Self {
-            attempts: metric(all, "attempts", "Attempts that ended, by kind and outcome"),
-            wait: times(all, "wait", "Time that an attempt waited for its locks"),
-            hold: times(
-                all,
+            attempts: all.metric("attempts", "Attempts that ended, by kind and outcome"),
+            wait: all.times(
+                "wait",
+                "Time that an attempt waited for its locks, by lock system",
+            ),
+            hold: all.times(
                 "hold",
-                "Time from the grant of all locks to the result of the commit",
+                "Time from the grant of all locks to the result of the commit, by lock system",
             ),
-            work: times(
-                all,
+            work: all.times(
                 "work",
-                "Time from the first read to the result of the commit",
+                "Time from the first read to the result of the commit, by lock system",
             ),
-            leases_lost: metric(
-                all,
+            leases_lost: all.metric(
                 "leases_lost",
-                "Leases that were over before their attempt gave them back",
+                "Leases that were over before they were given back, by lock system",
             ),
-            tokens_refused: metric(
-                all,
+            tokens_refused: all.metric(
                 "tokens_refused",
-                "Attempts that ended because a row had seen a later token",
+                "Attempts that ended in stale-token, by lock system",
             ),
-            waiters: metric(all, "lock_waiters", "Acquisitions under way now"),
-            held: metric(all, "locks_held", "Acquisitions held now"),
-            under_way: metric(all, "attempts_under_way", "Attempts under way now"),
-            leases_left: metric(
-                all,
+            waiters: all.metric("lock_waiters", "Acquisitions under way now, by lock system"),
+            held: all.metric("locks_held", "Acquisitions held now, by lock system"),
+            under_way: all.metric("attempts_under_way", "Attempts under way now"),
+            leases_left: all.metric(
                 "leases_left",
                 "Leases of ended attempts that may still stand",
             ),
-            readers: metric(all, "stream_readers", "Event streams open now"),
-            registry,
+            readers: all.metric("stream_readers", "Event streams open now"),
+            catalogue: all,
         }
     }
 }
 
-fn metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
+/// What there is, for Prometheus and for the documents.
+#[derive(Debug)]
+struct Catalogue {
+    registry: Registry,
+    described: Vec<Described>,
 }
 
-fn times(registry: &mut Registry, name: &str, help: &str) -> Times {
-    let times = Times::new_with_constructor(Seconds);
-    registry.register_with_unit(name, help, Unit::Seconds, times.clone());
-    times
+/// A metric, as it is documented.
+#[derive(Debug)]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: String,
+    /// What it counts or measures.
+    pub help: &'static str,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self {
+            registry: Registry::with_prefix(PREFIX),
+            described: Vec::new(),
+        }
+    }
+}
+
+impl Catalogue {
+    fn metric<M: Metric + Clone + Default>(&mut self, name: &str, help: &'static str) -> M {
+        let metric = M::default();
+        self.registry.register(name, help, metric.clone());
+        let kind = metric.metric_type();
+        let suffix = if kind == MetricType::Counter {
+            "_total"
+        } else {
+            ""
+        };
+        self.describe(kind, format!("{name}{suffix}"), help);
+        metric
+    }
+
+    fn times(&mut self, name: &str, help: &'static str) -> Times {
+        let times = Times::new_with_constructor(Seconds);
+        let registry = &mut self.registry;
+        registry.register_with_unit(name, help, Unit::Seconds, times.clone());
+        self.describe(MetricType::Histogram, format!("{name}_seconds"), help);
+        times
+    }
+
+    fn describe(&mut self, kind: MetricType, name: String, help: &'static str) {
+        self.described.push(Described {
+            name: format!("{PREFIX}_{name}"),
+            kind: kind.as_str().to_owned(),
+            help,
+        });
+    }
 }
 
 impl Metrics {
@@ -183,6 +230,11 @@ impl Metrics {
         Reader(self.readers.clone())
     }
 
+    /// All metrics, also those that have counted nothing yet.
+    pub fn described(&self) -> &[Described] {
+        &self.catalogue.described
+    }
+
     /// All of it, as text. What is there now is looked at now.
     ///
     /// # Errors
@@ -190,7 +242,7 @@ impl Metrics {
     pub fn text(&self, app: &App) -> Result<String, fmt::Error> {
         self.look(app);
         let mut text = String::new();
-        prometheus_text::encode(&mut text, &self.registry)?;
+        prometheus_text::encode(&mut text, &self.catalogue.registry)?;
         Ok(text)
     }
 
