@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::database::Database;
 use crate::journal::Journal;
+use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::race::Running;
 use crate::section::{Gates, LeasesLeft, Locks, SectionError};
@@ -47,6 +48,8 @@ pub struct App {
     pub gates: Gates,
     /// Leases of ended attempts that may still stand.
     pub leases_left: LeasesLeft,
+    /// What is counted and measured here.
+    pub metrics: Metrics,
     /// The other replicas.
     pub peers: Peers,
     /// The races that this replica runs.

@@ -51,7 +51,7 @@ pub fn optional_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 /// A value that was read as an object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Wrapped<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Wrapped<T> {

@@ -32,6 +32,9 @@ pub mod database;
 // What each attempt did, step by step.
 pub mod journal;
 
+// What is counted and measured.
+pub mod metrics;
+
 // The other replicas.
 pub mod peers;
 

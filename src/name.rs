@@ -4,13 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The longest name, in characters.
 pub const LONGEST_NAME: usize = 64;
 
 /// 1 to 64 characters of any script, none of them a control character, at least one of them visible.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, examples("Ana"))]
 pub struct Name(String);
 
 impl Name {

@@ -9,11 +9,12 @@ mod store;
 pub use store::audit;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::wallet::Money;
 
 /// The state of the invariants of a room.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Audit {
     /// Whether no violation was seen.
     pub clean: bool,
@@ -32,11 +33,12 @@ pub struct Audit {
     /// Bookings whose (epoch, token) does not rise in the order of the commits of their seat.
     pub token_disorder: Vec<Disorder>,
     /// Leases of ended attempts that may still stand, over all replicas; none when a replica did not say.
+    #[schema(required)]
     pub leases_left: Option<u64>,
 }
 
 /// A seat and all its bookings.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SoldTwice {
     /// The seat.
     pub seat: String,
@@ -45,18 +47,19 @@ pub struct SoldTwice {
 }
 
 /// A booking of a seat that was sold more than once.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Sale {
     /// Who bought it.
     pub buyer: String,
     /// Which replica sold it.
     pub replica: String,
     /// The fencing token, if there was one.
+    #[schema(required)]
     pub token: Option<i64>,
 }
 
 /// All money of a room.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MoneySum {
     /// What the wallets were opened with.
     pub opened: Money,
@@ -67,7 +70,7 @@ pub struct MoneySum {
 }
 
 /// A wallet that holds something else than it should.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct WalletOff {
     /// Whose it is.
     pub wallet: String,
@@ -78,7 +81,7 @@ pub struct WalletOff {
 }
 
 /// A booking that came after one with a token that is not smaller.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Disorder {
     /// The seat.
     pub seat: String,

@@ -1,6 +1,7 @@
 //! Booking a seat, from the order to the commit. Read it from top to bottom.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{BookingError, Seat, store};
@@ -18,7 +19,7 @@ pub struct Order {
 }
 
 /// A seat that was sold.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Booking {
     /// The booking's own id.
     pub id: Uuid,
@@ -31,10 +32,12 @@ pub struct Booking {
     /// The replica that sold it.
     pub replica: String,
     /// The lock system that was asked, if locking was on.
+    #[schema(required)]
     pub lock: Option<String>,
     /// The room's epoch.
     pub epoch: i64,
     /// The fencing token, if the lock system has them.
+    #[schema(required)]
     pub token: Option<i64>,
 }
 

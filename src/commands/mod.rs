@@ -9,6 +9,8 @@ pub mod doctor;
 
 pub mod guard;
 
+pub mod health;
+
 pub mod prepare;
 
 pub mod serve;
@@ -55,6 +57,8 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Say what is there, what is missing and how to get it
     Doctor(doctor::DoctorArgs),
+    /// Ask a replica on this machine whether it can work
+    Health(health::HealthArgs),
     /// Run a program that ends with its owner
     #[command(hide = true)]
     Guard(guard::GuardArgs),
@@ -163,6 +167,9 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Doctor(args) => one_core()?
             .block_on(doctor::run(args))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Health(args) => one_core()?
+            .block_on(health::run(args))
             .map(|()| ExitCode::SUCCESS),
         Command::Guard(args) => one_core()?.block_on(guard::run(args)),
     }

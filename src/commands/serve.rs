@@ -20,6 +20,7 @@ use crate::app::{App, Attempts, HOLDERS_GRACE, Me, Shutdown};
 use crate::database::Database;
 use crate::http;
 use crate::journal::Journal;
+use crate::metrics::Metrics;
 use crate::name::Name;
 use crate::peers::{self, Peers};
 use crate::race::Running;
@@ -120,6 +121,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         journal: Journal::default(),
         gates: Gates::default(),
         leases_left: LeasesLeft::default(),
+        metrics: Metrics::default(),
         peers,
         races: Running::default(),
         failpoints: !args.no_failpoints,

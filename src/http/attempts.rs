@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Shared;
@@ -18,11 +19,11 @@ use crate::app::App;
 use crate::booking::{self, Booking};
 use crate::invalid::{InvalidField, optional_object};
 use crate::name::{Name, NotAName};
-use crate::section::{self, End, Failpoint, Intent, LONGEST_PAUSE_MS, Timing};
+use crate::section::{self, End, Failpoint, Intent, Kind, LONGEST_PAUSE_MS, Timing};
 use crate::wallet::{self, Money, NotMoney, Transfer};
 
 /// The body of a booking.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BookingBody {
     /// The seat.
@@ -37,7 +38,7 @@ pub struct BookingBody {
 }
 
 /// The body of a transfer.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferBody {
     /// The giver.
@@ -149,6 +150,7 @@ fn booking_order(
     let what = format!("{} books {}", order.buyer, order.seat);
     let intent = Intent {
         attempt,
+        kind: Kind::Booking,
         room,
         who: order.buyer.to_string(),
         what,
@@ -174,6 +176,7 @@ fn transfer_order(
     let what = format!("{} gives {} to {}", order.from, order.amount, order.to);
     let intent = Intent {
         attempt,
+        kind: Kind::Transfer,
         room,
         who: order.from.to_string(),
         what,

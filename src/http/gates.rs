@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Shared;
 use super::path::Address;
@@ -13,7 +14,8 @@ use crate::peers;
 use crate::section::AtGate;
 
 /// Who waits, or who was let go.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WhoWaits)]
 pub struct Waiting {
     waiting: Vec<AtGate>,
 }

@@ -6,6 +6,9 @@ mod attempts;
 mod body;
 mod gates;
 mod health;
+mod kind;
+mod metrics;
+mod openapi;
 mod origin;
 mod pages;
 mod path;
@@ -59,11 +62,14 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(pages::routes())
         .nest("/api/rooms", rooms)
+        .route("/api", get(openapi::show))
+        .route("/api/openapi.json", get(openapi::json))
         .route("/api/replicas", get(replicas::list))
         .route("/api/locks", get(replicas::locks))
         .nest("/peer", peer)
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::metrics))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(
@@ -103,7 +109,7 @@ async fn wrong_method(uri: Uri) -> Response {
 
 /// Problems of pages are pages.
 fn in_the_form_of(uri: &Uri, problem: Problem) -> Response {
-    let machine = ["/api", "/peer", "/healthz", "/readyz"]
+    let machine = ["/api", "/peer", "/healthz", "/readyz", "/metrics"]
         .iter()
         .any(|prefix| uri.path().starts_with(prefix));
     if machine {

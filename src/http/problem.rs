@@ -6,8 +6,11 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, ObjectBuilder, Type};
 use uuid::Uuid;
 
+use super::kind::Kind;
 use crate::booking::BookingError;
 use crate::database::{CommitError, DatabaseError};
 use crate::invalid::InvalidField;
@@ -19,10 +22,11 @@ use crate::wallet::TransferError;
 const RETRY_AFTER_S: u32 = 1;
 
 /// A problem document, and the status it is sent with.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
     /// What it is: the last word of its type, and stable.
     #[serde(rename = "type", serialize_with = "as_type")]
+    #[schema(schema_with = types)]
     pub word: &'static str,
     /// The kind in words.
     pub title: &'static str,
@@ -44,7 +48,7 @@ pub struct Problem {
 }
 
 /// What can be said about the effect of a request that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It certainly did not happen.
@@ -53,25 +57,37 @@ pub enum Outcome {
     MayHaveHappened,
 }
 
+/// The types there are.
+fn types() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("Which kind. The last word is stable."))
+        .enum_values(Some(
+            Kind::ALL
+                .iter()
+                .map(|kind| format!("/problems/{}", kind.word)),
+        ))
+        .build()
+}
+
 /// A type is a URI reference.
 fn as_type<S: serde::Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("/problems/{word}"))
 }
 
 impl Problem {
-    /// A problem of a request that certainly had no effect.
-    pub fn new(
-        status: StatusCode,
-        word: &'static str,
-        title: &'static str,
-        detail: impl Into<String>,
-    ) -> Self {
+    /// A problem of this kind. All but [`Kind::OUTCOME_UNKNOWN`] mean that the request certainly had no effect.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self {
-            word,
-            title,
-            status: status.as_u16(),
+            word: kind.word,
+            title: kind.title,
+            status: kind.status.as_u16(),
             detail: detail.into(),
-            outcome: Outcome::DidNotHappen,
+            outcome: if kind == Kind::OUTCOME_UNKNOWN {
+                Outcome::MayHaveHappened
+            } else {
+                Outcome::DidNotHappen
+            },
             field: None,
             missing: None,
             attempt: None,
@@ -80,77 +96,41 @@ impl Problem {
 
     /// Nothing is there.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
+        Self::new(Kind::NOT_FOUND, detail)
     }
 
     /// A body that is no JSON.
     pub fn invalid_json(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "invalid-json",
-            "The body is no JSON",
-            detail,
-        )
+        Self::new(Kind::INVALID_JSON, detail)
     }
 
     /// A body of another kind than the one that is read.
     pub fn unsupported_media_type(expected: &str) -> Self {
         let detail = format!("send the body as content-type {expected}");
-        Self::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported-media-type",
-            "Another kind of body is needed",
-            detail,
-        )
+        Self::new(Kind::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
     /// A body that is too long.
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("a body may have at most {limit} bytes");
-        Self::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too-large",
-            "The body is too long",
-            detail,
-        )
+        Self::new(Kind::TOO_LARGE, detail)
     }
 
     /// A body that did not arrive in time.
     pub fn too_slow(limit: std::time::Duration) -> Self {
         let detail = format!("a body must arrive within {} s", limit.as_secs());
-        Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "too-slow",
-            "The body did not arrive in time",
-            detail,
-        )
+        Self::new(Kind::TOO_SLOW, detail)
     }
 
     /// A method that the address does not have.
     pub fn method_not_allowed() -> Self {
         let detail = "this address does not have this method; the header Allow lists those it has";
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            "Method not allowed",
-            detail,
-        )
-    }
-
-    /// The room `main` cannot be deleted.
-    pub fn main_stays() -> Self {
-        let detail = "the room main always exists; reset it, or PUT it anew";
-        Self::conflict("main-stays", "The room main cannot be deleted", detail)
+        Self::new(Kind::METHOD_NOT_ALLOWED, detail)
     }
 
     /// A change that another site asks for.
     pub fn foreign(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::FORBIDDEN,
-            "foreign-origin",
-            "The request comes from elsewhere",
-            detail,
-        )
+        Self::new(Kind::FOREIGN_ORIGIN, detail)
     }
 
     /// Names the field of a seat or wallet that is not there; `field` tells it by the row's name.
@@ -175,35 +155,16 @@ impl Problem {
         self
     }
 
-    fn unavailable(word: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, word, title, detail)
-    }
-
-    fn conflict(word: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, word, title, detail)
-    }
-
     fn internal(cause: &str) -> Self {
         tracing::error!(cause, "a fault of ours");
         let detail = "this is a fault of doublebook; its log says more";
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "A fault of ours",
-            detail,
-        )
+        Self::new(Kind::INTERNAL, detail)
     }
 }
 
 impl From<InvalidField> for Problem {
     fn from(invalid: InvalidField) -> Self {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        let mut problem = Self::new(
-            status,
-            "invalid-field",
-            "A field cannot be taken as it is",
-            invalid.to_string(),
-        );
+        let mut problem = Self::new(Kind::INVALID_FIELD, invalid.to_string());
         problem.field = Some(invalid.field.into());
         problem
     }
@@ -220,77 +181,43 @@ impl From<SectionError> for Problem {
             },
             SectionError::Invalid(invalid) => invalid.into(),
             SectionError::FailpointsOff => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "failpoints-off",
-                "Failpoints are off",
+                Kind::FAILPOINTS_OFF,
                 format!("{detail}, so nothing can be paused on it"),
             ),
-            SectionError::LockTimeout { .. } => {
-                Self::unavailable("lock-timeout", "The lock was not free in time", detail)
-            }
+            SectionError::LockTimeout { .. } => Self::new(Kind::LOCK_TIMEOUT, detail),
             SectionError::Deadlock(cause) => {
                 tracing::info!(cause, "the database ended a deadlock");
                 let detail = "the database ended this attempt to break a deadlock; try again";
-                Self::unavailable("deadlock", "Deadlock", detail)
+                Self::new(Kind::DEADLOCK, detail)
             }
             SectionError::LockUnavailable(_) => {
                 tracing::warn!(cause = detail, "the lock system is not available");
-                Self::unavailable(
-                    "lock-unavailable",
-                    "The lock system is not available",
-                    detail,
-                )
+                Self::new(Kind::LOCK_UNAVAILABLE, detail)
             }
             SectionError::DatabaseUnavailable(cause) => {
                 tracing::warn!(cause, "the database is not available");
                 let detail = "the database cannot be reached; try again when it is back";
-                Self::unavailable(
-                    "database-unavailable",
-                    "The database is not available",
-                    detail,
-                )
+                Self::new(Kind::DATABASE_UNAVAILABLE, detail)
             }
             SectionError::DatabaseBusy(cause) => {
                 tracing::warn!(cause, "the database is busy");
                 let detail = "the database did not answer in time; try again";
-                Self::unavailable("database-busy", "The database is busy", detail)
+                Self::new(Kind::DATABASE_BUSY, detail)
             }
-            SectionError::StaleToken { .. } => {
-                Self::conflict("stale-token", "The token is stale", detail)
-            }
-            SectionError::RowChanged(_) => {
-                Self::conflict("row-changed", "The row changed meanwhile", detail)
-            }
-            SectionError::SwitchesChanged => {
-                Self::conflict("switches-changed", "The switches changed meanwhile", detail)
-            }
-            SectionError::LeaseLost => Self::conflict("lease-lost", "The lease was lost", detail),
+            SectionError::StaleToken { .. } => Self::new(Kind::STALE_TOKEN, detail),
+            SectionError::RowChanged(_) => Self::new(Kind::ROW_CHANGED, detail),
+            SectionError::SwitchesChanged => Self::new(Kind::SWITCHES_CHANGED, detail),
+            SectionError::LeaseLost => Self::new(Kind::LEASE_LOST, detail),
             SectionError::OutcomeUnknown(cause) => {
                 tracing::error!(cause, "the result of a commit is not known");
                 let detail =
                     "the commit was sent and its result is not known: look before you try again";
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                let problem = Self::new(
-                    status,
-                    "outcome-unknown",
-                    "The outcome is not known",
-                    detail,
-                );
-                Self {
-                    outcome: Outcome::MayHaveHappened,
-                    ..problem
-                }
+                Self::new(Kind::OUTCOME_UNKNOWN, detail)
             }
-            SectionError::ShuttingDown => Self::unavailable(
-                "shutting-down",
-                "This replica is stopping",
-                format!("{detail}; ask another one"),
-            ),
-            SectionError::TooManyAttempts(_) => Self::unavailable(
-                "too-many-attempts",
-                "Too many attempts are under way",
-                detail,
-            ),
+            SectionError::ShuttingDown => {
+                Self::new(Kind::SHUTTING_DOWN, format!("{detail}; ask another one"))
+            }
+            SectionError::TooManyAttempts(_) => Self::new(Kind::TOO_MANY_ATTEMPTS, detail),
             SectionError::Internal(cause) => Self::internal(&cause),
             SectionError::BeginAnew(why) => (*why).into(),
         }
@@ -315,11 +242,7 @@ impl From<CommitError> for Problem {
 impl From<BookingError> for Problem {
     fn from(error: BookingError) -> Self {
         match error {
-            BookingError::SeatTaken { .. } => Self::conflict(
-                "seat-taken",
-                "The seat is already booked",
-                error.to_string(),
-            ),
+            BookingError::SeatTaken { .. } => Self::new(Kind::SEAT_TAKEN, error.to_string()),
             BookingError::Section(error) => error.into(),
         }
     }
@@ -328,12 +251,9 @@ impl From<BookingError> for Problem {
 impl From<TransferError> for Problem {
     fn from(error: TransferError) -> Self {
         match error {
-            TransferError::InsufficientFunds { .. } => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "insufficient-funds",
-                "The balance is too small",
-                error.to_string(),
-            ),
+            TransferError::InsufficientFunds { .. } => {
+                Self::new(Kind::INSUFFICIENT_FUNDS, error.to_string())
+            }
             TransferError::Section(error) => error.into(),
         }
     }
@@ -342,14 +262,9 @@ impl From<TransferError> for Problem {
 impl From<RaceError> for Problem {
     fn from(error: RaceError) -> Self {
         match error {
-            RaceError::Needs(_) => Self::conflict(
-                "race-needs",
-                "The room lacks what this race needs",
-                error.to_string(),
-            ),
-            RaceError::UnderWay => Self::conflict(
-                "race-under-way",
-                "A race is under way",
+            RaceError::Needs(_) => Self::new(Kind::RACE_NEEDS, error.to_string()),
+            RaceError::UnderWay => Self::new(
+                Kind::RACE_UNDER_WAY,
                 "wait until the race in this room has ended",
             ),
             RaceError::Section(error) => error.into(),

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::Shared;
 use super::body::JsonBody;
@@ -12,7 +13,7 @@ use super::rooms::room_name;
 use crate::race::{self, Race, RaceResult};
 
 /// The body of a race.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RaceBody {
     /// Which race.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Shared;
 use super::problem::Problem;
@@ -16,13 +17,14 @@ pub async fn list(State(app): Shared) -> Result<Json<Vec<Replica>>, Problem> {
 }
 
 /// A lock system: whether it can be chosen on this replica, and what it guarantees.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownLock {
     /// Its name.
     pub lock: LockName,
     /// Whether it can be chosen on this replica.
     pub available: bool,
     /// Why it cannot, if it cannot.
+    #[schema(required)]
     pub why_not: Option<String>,
     /// What it guarantees, and what it does not.
     pub guarantees: &'static Guarantees,

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Shared;
 use super::body::{JsonBody, OptionalJsonBody};
+use super::kind::Kind;
 use super::path::Address;
 use super::problem::Problem;
 use crate::app::{App, REQUEST_LIMIT};
@@ -138,7 +139,8 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let name = room_name(&room)?;
     if name.is_main() {
-        return Err(Problem::main_stays());
+        let detail = "the room main always exists; reset it, or PUT it anew";
+        return Err(Problem::new(Kind::MAIN_STAYS, detail));
     }
     change(&app, &name, Change::Delete).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,10 +1,11 @@
 //! One thing that happened in an attempt.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What kind of thing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
     /// Asked for its locks.
@@ -32,7 +33,7 @@ pub enum StepKind {
 }
 
 /// One thing that happened in an attempt.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Step {
     /// When, in milliseconds since 1970.
     pub at_ms: f64,
@@ -49,7 +50,7 @@ pub struct Step {
 }
 
 /// An attempt and its steps.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Record {
     /// Which attempt.
     pub attempt: Uuid,
@@ -62,6 +63,7 @@ pub struct Record {
     /// What was tried, in words.
     pub what: String,
     /// How it ended, once it has.
+    #[schema(required)]
     pub outcome: Option<String>,
     /// Its steps, in order.
     pub steps: Vec<Step>,

@@ -7,9 +7,10 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The lock systems, by the names that settings use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LockName {
     /// A map inside one process.
@@ -31,13 +32,14 @@ pub enum LockName {
 }
 
 /// What a lock system guarantees, and what it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Guarantees {
     /// Which one.
     pub name: LockName,
     /// Whether the lock of a dead or silent holder becomes free without anybody's help.
     pub expires_by_itself: bool,
     /// Where the fencing token comes from, if there is one that replicas can compare.
+    #[schema(required)]
     pub token: Option<&'static str>,
     /// Whether it goes on, with all its locks, when one of its servers is lost for good.
     pub survives_loss_of_one_server: bool,
@@ -46,6 +48,7 @@ pub struct Guarantees {
     /// Whether waiters on different replicas are served in the order in which they came.
     pub fair: bool,
     /// The shortest lease, in ms, with the server's default settings; shorter ones are raised to it.
+    #[schema(required)]
     pub minimum_ttl_ms: Option<u32>,
     /// Whether the settings `ttl_ms` and `renew` have a meaning.
     pub ttl_applies: bool,

@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::{App, Me, REQUEST_LIMIT};
@@ -28,7 +29,7 @@ pub const PEER_LIMIT: Duration = Duration::from_millis(300);
 const KEEP_CONNECTION: Duration = Duration::from_secs(5);
 
 /// A replica as the others see it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Replica {
     /// Its name.
     pub name: String,
@@ -39,6 +40,7 @@ pub struct Replica {
     /// Whether it answered just now.
     pub alive: bool,
     /// When it last answered, in milliseconds since 1970; none if it never did.
+    #[schema(required)]
     pub last_seen: Option<f64>,
 }
 

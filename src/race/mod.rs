@@ -15,13 +15,14 @@ pub use running::Running;
 pub use store::last;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::audit::Audit;
 use crate::journal::Record;
 
 /// The races there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Race {
     /// Two buyers ask for one seat at once.
@@ -59,7 +60,7 @@ impl Race {
 }
 
 /// What came of a race.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct RaceResult {
     /// Which race.
     pub race: Race,
@@ -70,7 +71,7 @@ pub struct RaceResult {
 }
 
 /// What one attempt of a race got.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RacedAttempt {
     /// Which attempt.
     pub attempt: Uuid,
@@ -83,13 +84,14 @@ pub struct RacedAttempt {
     /// `booked`, `transferred` or the last word of the problem's type.
     pub outcome: String,
     /// The fencing token, if there was one; of a transfer, the giver's.
+    #[schema(required)]
     pub token: Option<i64>,
     /// From sending to the answer, in milliseconds.
     pub ms: f64,
 }
 
 /// The last race of a room, as it is kept for the page.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LastRace {
     /// Which race.
     pub race: Race,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::invalid::{InvalidField, Wrapped, given};
 use crate::name::Name;
@@ -34,18 +35,21 @@ pub struct OpeningWallet {
 }
 
 /// A layout as it is asked for: everything may be left out.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LayoutWish {
     #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 1, maximum = 100)]
     rows: Option<u32>,
     #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 1, maximum = 1000)]
     columns: Option<u32>,
     #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_items = 1000, value_type = Vec<WalletWish>)]
     wallets: Option<Vec<Wrapped<WalletWish>>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WalletWish {
     name: String,

@@ -1,13 +1,14 @@
 //! A room as it is shown: to the API and to the page alike.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Switches;
 use crate::audit::Audit;
 use crate::wallet::Money;
 
 /// The whole room.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownRoom {
     /// Its name.
     pub room: String,
@@ -24,13 +25,14 @@ pub struct ShownRoom {
 }
 
 /// A seat.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownSeat {
     /// Its name, as `A1`.
     pub seat: String,
     /// `free` or `sold`.
     pub state: String,
     /// The last buyer.
+    #[schema(required)]
     pub buyer: Option<String>,
     /// Its row, from 0.
     #[serde(skip)]
@@ -38,7 +40,7 @@ pub struct ShownSeat {
 }
 
 /// A wallet.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownWallet {
     /// Whose it is.
     pub wallet: String,

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::invalid::{InvalidField, given};
 use crate::lock::LockName;
@@ -19,7 +20,7 @@ pub const THINK_MS: RangeInclusive<u32> = 0..=10_000;
 const THINK_MS_IN_MAIN: u32 = 100;
 
 /// Whether a late holder's write is refused by its token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fencing {
     /// The first read claims the row, and the write asks that nobody has claimed it since.
@@ -31,7 +32,7 @@ pub enum Fencing {
 }
 
 /// In which order two wallets are locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// All in one order, at once.
@@ -41,7 +42,7 @@ pub enum Order {
 }
 
 /// Whether a release asks whose lock it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
     /// Only the owner's own lock is freed.
@@ -51,7 +52,7 @@ pub enum Release {
 }
 
 /// How a lock that is taken is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// Woken by the lock system.
@@ -61,7 +62,7 @@ pub enum Waiting {
 }
 
 /// All switches of a room.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Switches {
     /// The toggle: whether attempts take locks.
     pub locking: bool,
@@ -135,31 +136,42 @@ impl Switches {
 }
 
 /// A wish to change some switches.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "each field is described at `Switches`")]
 pub struct SwitchesPatch {
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub locking: Option<bool>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub lock: Option<LockName>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub fencing: Option<Fencing>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub compare: Option<bool>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub order: Option<Order>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub release: Option<Release>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub waiting: Option<Waiting>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 100, maximum = 600_000)]
     pub ttl_ms: Option<u32>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false)]
     pub renew: Option<bool>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false, maximum = 60_000)]
     pub wait_ms: Option<u32>,
     #[serde(deserialize_with = "given")]
+    #[schema(nullable = false, maximum = 10_000)]
     pub think_ms: Option<u32>,
 }
 

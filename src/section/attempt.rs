@@ -16,8 +16,8 @@ use super::SectionError;
 use super::failpoint::{AtGate, Failpoint, Point};
 use crate::app::App;
 use crate::journal::{Record, Step, StepKind};
-use crate::lock::{Held, Trips};
-use crate::room::RoomName;
+use crate::lock::{Held, LockName, Trips};
+use crate::room::{Room, RoomName};
 
 /// What a statement may take beyond what is left of `wait_ms`.
 const DATABASE_GRACE: Duration = Duration::from_secs(1);
@@ -31,11 +31,32 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 /// How long the result of a commit is waited for when the replica is stopping.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// To book a seat.
+    Booking,
+    /// To move money.
+    Transfer,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Booking => "booking",
+            Self::Transfer => "transfer",
+        }
+    }
+}
+
 /// What an attempt is about, before it has begun.
 #[derive(Debug, Clone)]
 pub struct Intent {
     /// Its UUID: the client's or one of ours.
     pub attempt: Uuid,
+    /// Its kind.
+    pub kind: Kind,
     /// The room.
     pub room: RoomName,
     /// The buyer, or the giver of a transfer.
@@ -54,6 +75,7 @@ pub struct Attempt {
     pub id: Uuid,
     /// The room.
     pub room: RoomName,
+    kind: Kind,
     who: String,
     pause: Mutex<Option<Failpoint>>,
     clock: Mutex<Clock>,
@@ -68,6 +90,8 @@ pub struct Attempt {
 #[derive(Debug, Default)]
 struct Clock {
     beginnings: u32,
+    /// The lock system that is asked, if one is.
+    lock: Option<LockName>,
     waited: Duration,
     hold: Duration,
     work: Duration,
@@ -158,6 +182,7 @@ impl Attempt {
             app,
             id: intent.attempt,
             room: intent.room,
+            kind: intent.kind,
             who: intent.who,
             pause: Mutex::new(intent.pause),
             clock: Mutex::default(),
@@ -194,6 +219,8 @@ impl Attempt {
         }
         self.app.journal.end(self.id, &end.word);
         let timing = self.timing();
+        let lock = self.clock().lock;
+        self.app.metrics.ended(self.kind, lock, end, timing);
         tracing::info!(
             outcome = end.word,
             wait_ms = timing.wait.as_millis() as u64,
@@ -345,6 +372,11 @@ impl Attempt {
 
     pub(super) fn total_wait(&self) -> Duration {
         self.clock().waited
+    }
+
+    /// The room is known, and with it what it is locked with.
+    pub(super) fn enters(&self, room: &Room) {
+        self.clock().lock = room.switches.locking.then_some(room.switches.lock);
     }
 
     /// A lock was granted; the last one counts.

@@ -23,6 +23,7 @@ impl<'a> Section<'a> {
     /// Whatever keeps it from entering. [`SectionError::BeginAnew`] when the room's epoch grew meanwhile.
     pub async fn enter(attempt: &'a Attempt, given: Vec<RowId>) -> Result<Self, SectionError> {
         let room = load(attempt, &given).await?;
+        attempt.enters(&room);
         let mut section = Self {
             attempt,
             room,

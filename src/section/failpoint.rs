@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::name::Name;
@@ -15,7 +16,7 @@ use crate::name::Name;
 pub const LONGEST_PAUSE_MS: u32 = 60_000;
 
 /// The named points of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
     /// After each grant of a lock.
@@ -31,13 +32,14 @@ pub enum Point {
 }
 
 /// A wish that an attempt waits, once, at a point.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failpoint {
     /// Where.
     pub at: Point,
     /// At most how long, in milliseconds.
     #[serde(default = "longest_pause")]
+    #[schema(maximum = 60_000)]
     pub ms: u32,
     /// Which gate lets it go earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +61,7 @@ impl Failpoint {
 }
 
 /// An attempt that waits at a gate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AtGate {
     /// Which attempt.
     pub attempt: Uuid,

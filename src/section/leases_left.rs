@@ -21,6 +21,12 @@ impl LeasesLeft {
         }
     }
 
+    /// How many are left in all rooms.
+    pub fn total(&self) -> u64 {
+        let by_room = self.by_room.lock().unwrap_or_else(PoisonError::into_inner);
+        by_room.values().sum()
+    }
+
     /// How many are left in a room.
     pub fn of(&self, room: &str) -> u64 {
         let by_room = self.by_room.lock().unwrap_or_else(PoisonError::into_inner);

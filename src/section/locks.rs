@@ -130,6 +130,11 @@ impl Locks {
         })
     }
 
+    /// The services of all lock systems of this replica.
+    pub fn services(&self) -> impl Iterator<Item = &LockService> {
+        self.systems.values().map(|system| &system.service)
+    }
+
     /// Waits, at most for `limit`, until everything that is being given back has been.
     pub async fn settle(&self, limit: Duration) {
         let all = self

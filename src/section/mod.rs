@@ -19,7 +19,7 @@ mod locks;
 mod protection;
 mod walk;
 
-pub use attempt::{Attempt, End, Intent, Timing, run};
+pub use attempt::{Attempt, End, Intent, Kind, Timing, run};
 pub use error::SectionError;
 pub use failpoint::{AtGate, Failpoint, Gates, LONGEST_PAUSE_MS, Point};
 pub use leases_left::LeasesLeft;

@@ -295,12 +295,21 @@ impl Section<'_> {
     /// dropped leaves just so.
     pub fn leave(self) {}
 
+    /// Takes the leases out, and counts those that are over already.
+    fn leases_taken_out(&mut self) -> Vec<Held> {
+        let Holds::Leases(leases) = std::mem::replace(&mut self.holds, Holds::Nothing) else {
+            return Vec::new();
+        };
+        for _ in leases.iter().filter(|held| held.check().is_err()) {
+            let lock = self.room.switches.lock;
+            self.attempt.app.metrics.lease_lost(lock);
+        }
+        leases
+    }
+
     /// Keeps the leases until they run out: what was committed under them is not known.
     fn abandon(&mut self) {
-        let Holds::Leases(leases) = std::mem::replace(&mut self.holds, Holds::Nothing) else {
-            return;
-        };
-        for held in leases {
+        for held in self.leases_taken_out() {
             let left = self
                 .attempt
                 .app
@@ -317,10 +326,7 @@ impl Section<'_> {
     }
 
     fn give_back(&mut self) {
-        let Holds::Leases(leases) = std::mem::replace(&mut self.holds, Holds::Nothing) else {
-            return;
-        };
-        for held in leases.into_iter().rev() {
+        for held in self.leases_taken_out().into_iter().rev() {
             let key = held
                 .keys()
                 .iter()

@@ -6,9 +6,11 @@ use std::str::FromStr;
 
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// An amount of money, exact, with two decimals. May be negative where it is a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, pattern = r"^-?\d{1,9}\.\d{2}$", examples("80.00"))]
 pub struct Money(Decimal);
 
 /// Not an amount.

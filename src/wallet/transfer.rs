@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{Money, TransferError, store};
@@ -25,7 +26,7 @@ pub struct Order {
 }
 
 /// Money that was moved.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Transfer {
     /// The transfer's own id.
     pub id: Uuid,
@@ -40,6 +41,7 @@ pub struct Transfer {
     /// The replica that moved it.
     pub replica: String,
     /// The lock system that was asked, if locking was on.
+    #[schema(required)]
     pub lock: Option<String>,
     /// The room's epoch.
     pub epoch: i64,

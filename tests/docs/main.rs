@@ -1,6 +1,7 @@
 //! What the documents say is what the program does: tables, links, and the commands of the README.
 
 mod commands;
+mod containers;
 mod links;
 mod tables;
 

@@ -4,6 +4,7 @@ use clap::CommandFactory;
 use doublebook::commands::Cli;
 use doublebook::lock::LockName;
 use doublebook::lock::systems::table::{POSTGRES_DDL, SQLITE_DDL};
+use doublebook::metrics::{Described, Metrics};
 
 use crate::read;
 
@@ -84,6 +85,25 @@ fn the_table_of_settings_is_the_command_line() {
     let expected = rows.join("\n");
     assert_eq!(
         between("docs/operating.md", "settings"),
+        expected,
+        "docs/operating.md should say:\n{expected}\n"
+    );
+}
+
+#[test]
+fn the_table_of_metrics_is_the_programs_own() {
+    let metrics = Metrics::default();
+    let rows = metrics.described().iter().map(|metric| {
+        let Described { name, kind, help } = metric;
+        format!("| `{name}` | {kind} | {help} |")
+    });
+    let head = "| name | type | |\n|---|---|---|".to_owned();
+    let expected = std::iter::once(head)
+        .chain(rows)
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert_eq!(
+        between("docs/operating.md", "metrics"),
         expected,
         "docs/operating.md should say:\n{expected}\n"
     );

@@ -14,6 +14,12 @@ mod support;
 /// What every answer looks like: shapes, problem documents, `attempt`, `Server-Timing`.
 mod contract;
 
+/// The API's own description, example by example.
+mod described;
+
+/// What Prometheus reads.
+mod metrics;
+
 /// Nothing that is badly asked takes a lock, changes a room or breaks a replica.
 mod bad_input;
 

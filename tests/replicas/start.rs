@@ -120,6 +120,25 @@ async fn a_port_in_use_is_one_line_and_exit_code_2() {
 }
 
 #[tokio::test]
+async fn health_is_the_readiness_of_the_replica() {
+    let world = World::own(Database::Sqlite).start().await;
+    let listen = format!("0.0.0.0:{}", world.port(A));
+    let asks = async || {
+        let output = tokio::process::Command::new(PROGRAM)
+            .args(["health", "--listen", &listen])
+            .output();
+        output.await.expect("it runs")
+    };
+    assert!(asks().await.status.success());
+    world.kills(A);
+    let output = asks().await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.trim().lines().count(), 1, "{said}");
+    assert!(said.contains("does not answer"), "{said}");
+}
+
+#[tokio::test]
 async fn wrong_settings_are_one_line_and_exit_code_2() {
     for listen in ["127.0.0.1:70000", "abc", "127.0.0.1"] {
         refuses_to_start(&["serve", "--listen", listen], "listen").await;

@@ -4,12 +4,13 @@
 //! both are refused.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use percent_encoding::percent_decode;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::http::body;
+use crate::http::kind::Kind;
 use crate::http::problem::Problem;
 use crate::invalid::InvalidField;
 
@@ -101,12 +102,7 @@ fn decode(bytes: &[u8]) -> Option<String> {
 }
 
 fn not_text(field: &str) -> Problem {
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "invalid-form",
-        "The form cannot be read",
-        format!("{field} is not UTF-8 text"),
-    )
+    Problem::new(Kind::INVALID_FORM, format!("{field} is not UTF-8 text"))
 }
 
 #[cfg(test)]

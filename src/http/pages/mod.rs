@@ -18,6 +18,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub use files::address as file;
+pub use page::page;
 pub use problem_page::ProblemPage;
 
 use crate::app::App;
