@@ -27,14 +27,15 @@ use watched::Watched;
 use crate::app::App;
 use crate::room::RoomName;
 
-/// How many streams a replica serves. Each costs a connection; a class and its guests are a tenth of this.
-pub const MOST_READERS: usize = 1000;
+/// How many streams a replica serves. Each costs a connection, and many systems give a process 1024 of them for all
+/// that it does; a class and its guests are a tenth of this.
+pub const MOST_READERS: usize = 500;
 
-/// How many feeds a replica tells to others: a few replicas, each with many rooms watched.
-pub const MOST_FEEDS: usize = 4000;
+/// How many feeds a replica tells to others: a few replicas, each with the rooms of a class.
+pub const MOST_FEEDS: usize = 300;
 
-/// How many rooms a replica watches at once, those that were just left included.
-const MOST_ROOMS: usize = 1000;
+/// How many rooms a replica watches at once, those that were just left included: a class, each in a room of its own.
+const MOST_ROOMS: usize = 100;
 
 /// The rooms that are watched on this replica.
 #[derive(Debug)]
