@@ -95,6 +95,17 @@ impl Live {
         forgotten
     }
 
+    /// Forgets a room whose work has ended, unless it is watched anew already.
+    fn remove(&self, watched: &Arc<Watched>) {
+        let mut rooms = self.watched();
+        if rooms
+            .get(&watched.room)
+            .is_some_and(|other| Arc::ptr_eq(other, watched))
+        {
+            rooms.remove(&watched.room);
+        }
+    }
+
     fn watched(&self) -> MutexGuard<'_, HashMap<RoomName, Arc<Watched>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,5 +136,5 @@ pub fn read(
         });
         watched.take_place(permit)
     };
-    Ok(Reader::new(Arc::clone(app), place, epoch, last))
+    Ok(Reader::new(app, place, epoch, last))
 }

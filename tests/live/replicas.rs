@@ -116,16 +116,17 @@ async fn a_stop_ends_all_streams_at_once(database: Database) {
             SEEN,
             end.saturating_duration_since(start),
         );
-        stream.says(": this replica is stopping").await;
+        stream.says(": come back").await;
     }
-    // The page goes to another replica, whose stream goes on and tells the end of what is under way on the first one,
-    // as far as it can be seen in the database.
+    // The page goes to another replica, whose stream tells how what was under way on this one ends.
     holder.answer().await.is("booked");
     other
         .first("seats", |data| {
             of_seat(data, "A1")["buyers"] == json!(["Ana"])
         })
         .await;
+    let committed = |step: &Value| step["replica"] == "A" && step["kind"] == "committed";
+    other.first("step", committed).await;
     let (status, took) = world.process(A).ends(Duration::from_secs(15)).await;
     promised("the end of the replica", Duration::from_secs(5), took);
     assert_eq!(status.code(), Some(0), "{}", world.process(A).tail());
