@@ -14,6 +14,7 @@ use super::kind::Kind;
 use crate::booking::BookingError;
 use crate::database::{CommitError, DatabaseError};
 use crate::invalid::InvalidField;
+use crate::live::TooManyReaders;
 use crate::race::RaceError;
 use crate::section::SectionError;
 use crate::wallet::TransferError;
@@ -221,6 +222,12 @@ impl From<SectionError> for Problem {
             SectionError::Internal(cause) => Self::internal(&cause),
             SectionError::BeginAnew(why) => (*why).into(),
         }
+    }
+}
+
+impl From<TooManyReaders> for Problem {
+    fn from(error: TooManyReaders) -> Self {
+        Self::new(Kind::TOO_MANY_READERS, format!("{error}; ask another one"))
     }
 }
 

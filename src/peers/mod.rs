@@ -3,6 +3,8 @@
 //! Replicas find each other in the `replica` table, which each writes once when it starts. Everything after that
 //! goes over HTTP, never through the database: an attempt may be holding it. A silent peer is a gap, never a wait.
 
+pub mod feed;
+pub mod follow;
 mod store;
 
 use std::collections::HashMap;

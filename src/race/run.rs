@@ -58,6 +58,7 @@ async fn run_to_the_end(app: &App, name: &RoomName, race: Race) -> Result<RaceRe
     if track.is_taken().await {
         return Err(RaceError::UnderWay);
     }
+    let _told = app.journal.race_begins(name.as_str(), race.as_str());
     reset(app, name).await?;
     let halfway = |error| RaceError::Halfway(Box::new(error));
     track.run(race, &seats).await.map_err(halfway)
@@ -77,7 +78,10 @@ async fn live_replicas(app: &App) -> Result<Vec<Replica>, RaceError> {
 async fn reset(app: &App, name: &RoomName) -> Result<(), RaceError> {
     match room::change(&app.database, name, &Change::Reset).await {
         Ok(Changed::NoSuchRoom) => Err(SectionError::NotFound(format!("room {name}")).into()),
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            app.journal.room_changed(name.as_str());
+            Ok(())
+        }
         Err(CommitError::Refused(error)) => Err(error.into()),
         Err(CommitError::Unknown(error)) => {
             Err(SectionError::OutcomeUnknown(error.to_string()).into())
