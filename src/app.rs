@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::database::Database;
 use crate::journal::Journal;
+use crate::live::Live;
 use crate::peers::Peers;
 use crate::race::Running;
 use crate::section::{Gates, LeasesLeft, Locks, SectionError};
@@ -49,6 +50,8 @@ pub struct App {
     pub leases_left: LeasesLeft,
     /// The other replicas.
     pub peers: Peers,
+    /// The rooms that somebody watches here.
+    pub live: Live,
     /// The races that this replica runs.
     pub races: Running,
     /// Whether requests may name failpoints.

@@ -35,6 +35,9 @@ pub mod journal;
 // The other replicas.
 pub mod peers;
 
+// A room as it happens: steps of all replicas and changes, in one stream.
+pub mod live;
+
 // What the database says about the invariants.
 pub mod audit;
 

@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::http::Uri;
+use axum::serve::ListenerExt;
 use clap::Args;
-use tokio::net::TcpListener;
+#[cfg(target_os = "linux")]
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument;
 
@@ -20,6 +23,7 @@ use crate::app::{App, Attempts, HOLDERS_GRACE, Me, Shutdown};
 use crate::database::Database;
 use crate::http;
 use crate::journal::Journal;
+use crate::live::Live;
 use crate::name::Name;
 use crate::peers::{self, Peers};
 use crate::race::Running;
@@ -34,6 +38,11 @@ const LAST_MOMENTS: Duration = Duration::from_millis(1200);
 
 /// How long each of the last courtesies may take: releases, signing off, closing.
 const COURTESY: Duration = Duration::from_millis(300);
+
+/// How long a client may leave unread what was sent to it, before the system cuts its connection off: a stream that
+/// nobody reads would keep its place for ever.
+#[cfg(target_os = "linux")]
+const UNREAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs one replica.
 #[derive(Debug, Args)]
@@ -119,6 +128,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         gates: Gates::default(),
         leases_left: LeasesLeft::default(),
         peers: Peers::new()?,
+        live: Live::default(),
         races: Running::default(),
         failpoints: !args.no_failpoints,
         allowed_hosts: args.allow_host,
@@ -226,8 +236,8 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
             tokio::spawn(insist(Arc::clone(&app), term, interrupt).in_current_span());
         }
     };
-    let answering =
-        axum::serve(listener, http::router(Arc::clone(&app))).with_graceful_shutdown(stopped);
+    let answering = axum::serve(listener.tap_io(tune), http::router(Arc::clone(&app)))
+        .with_graceful_shutdown(stopped);
     let last_moment = async {
         app.shutdown.hard().await;
         tokio::time::sleep(LAST_MOMENTS).await;
@@ -242,6 +252,27 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
     let _ = signing_off.await;
     app.database.close(COURTESY).await;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Sets a new connection up. Neither setting is needed to answer, so one that is refused is no error.
+fn tune(connection: &mut TcpStream) {
+    // An event is small, and to be seen at once.
+    let at_once = connection.set_nodelay(true);
+    if let Err(error) = at_once.and_then(|()| cut_off_who_does_not_read(connection)) {
+        tracing::debug!(%error, "a connection could not be set up as it should be");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn cut_off_who_does_not_read(connection: &TcpStream) -> std::io::Result<()> {
+    let limit = UNREAD_LIMIT.as_millis() as u32;
+    Ok(setsockopt(connection, sockopt::TcpUserTimeout, &limit)?)
+}
+
+/// Elsewhere such a connection stays until its other end closes it.
+#[cfg(not(target_os = "linux"))]
+fn cut_off_who_does_not_read(_: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod attempts;
 mod body;
 mod gates;
 mod health;
+mod live;
 mod origin;
 mod pages;
 mod path;
@@ -43,9 +44,11 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/{room}/switches", patch(rooms::switches))
         .route("/{room}/reset", post(rooms::reset))
         .route("/{room}/audit", get(rooms::audit))
+        .route("/{room}/live", get(live::live))
         .route("/{room}/bookings", post(attempts::book))
         .route("/{room}/transfers", post(attempts::transfer))
         .route("/{room}/races", post(races::race))
+        .route("/{room}/races/last", get(races::last))
         .route(
             "/{room}/gates/{gate}",
             get(gates::waiting).post(gates::open),
@@ -54,7 +57,9 @@ pub fn router(app: Arc<App>) -> Router {
     let peer = Router::new()
         .route("/gates/{room}/{gate}", get(peer::waiting).post(peer::open))
         .route("/leases-left/{room}", get(peer::leases_left))
-        .route("/attempts/{attempt}", get(peer::record));
+        .route("/attempts/{attempt}", get(peer::record))
+        .route("/feed/{room}", get(live::feed))
+        .route("/readers", get(peer::readers));
     Router::new()
         .merge(pages::routes())
         .nest("/api/rooms", rooms)

@@ -32,6 +32,11 @@ pub async fn leases_left(State(app): Shared, Address(room): Address<String>) -> 
     Json(app.leases_left.of(&room))
 }
 
+/// How many streams are read here.
+pub async fn readers(State(app): Shared) -> Json<usize> {
+    Json(app.live.readers())
+}
+
 /// What is remembered here of an attempt.
 pub async fn record(
     State(app): Shared,

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::booking::BookingError;
 use crate::database::{CommitError, DatabaseError};
 use crate::invalid::InvalidField;
+use crate::live::TooManyReaders;
 use crate::race::RaceError;
 use crate::section::SectionError;
 use crate::wallet::TransferError;
@@ -271,6 +272,16 @@ impl From<SectionError> for Problem {
             SectionError::Internal(cause) => Self::internal(&cause),
             SectionError::BeginAnew(why) => (*why).into(),
         }
+    }
+}
+
+impl From<TooManyReaders> for Problem {
+    fn from(error: TooManyReaders) -> Self {
+        Self::unavailable(
+            "too-many-readers",
+            "Too many streams are read",
+            format!("{error}; ask another one"),
+        )
     }
 }
 

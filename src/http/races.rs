@@ -8,8 +8,9 @@ use super::Shared;
 use super::body::JsonBody;
 use super::path::Address;
 use super::problem::Problem;
-use super::rooms::room_name;
-use crate::race::{self, Race, RaceResult};
+use super::rooms::{load_room, room_name};
+use crate::app::REQUEST_LIMIT;
+use crate::race::{self, LastRace, Race, RaceResult};
 
 /// The body of a race.
 #[derive(Debug, Deserialize)]
@@ -28,4 +29,16 @@ pub async fn race(
     let name = room_name(&room)?;
     let JsonBody(body) = body?;
     Ok(Json(race::run(&app, &name, body.race).await?))
+}
+
+/// `GET /api/rooms/{room}/races/last`: the last race since the room's last reset, with the steps of its attempts.
+pub async fn last(
+    State(app): Shared,
+    Address(room): Address<String>,
+) -> Result<Json<LastRace>, Problem> {
+    let room = load_room(&app, &room).await?;
+    let mut session = app.database.read(REQUEST_LIMIT).await?;
+    let last = race::last(&mut session, room.id).await?;
+    let none = || Problem::not_found("no race was run in this room since its last reset");
+    last.map(Json).ok_or_else(none)
 }

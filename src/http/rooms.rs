@@ -14,7 +14,7 @@ use crate::audit::Audit;
 use crate::invalid::InvalidField;
 use crate::peers;
 use crate::room::{
-    self, Change, Changed, Layout, LayoutWish, RoomName, ShownRoom, Switches, SwitchesPatch,
+    self, Change, Changed, Layout, LayoutWish, Room, RoomName, ShownRoom, Switches, SwitchesPatch,
 };
 
 /// The room of an address. A name that cannot be one is simply not there.
@@ -23,13 +23,18 @@ pub fn room_name(text: &str) -> Result<RoomName, Problem> {
 }
 
 /// The room of an address, if it is there.
-pub async fn existing_room(app: &App, text: &str) -> Result<RoomName, Problem> {
+pub async fn load_room(app: &App, text: &str) -> Result<Room, Problem> {
     let name = room_name(text)?;
     let mut session = app.database.read(REQUEST_LIMIT).await?;
     match room::store::load(&mut session, &name, &[]).await? {
-        Some(_) => Ok(name),
+        Some((room, _)) => Ok(room),
         None => Err(no_room(name)),
     }
+}
+
+/// The name of the room of an address, if it is there.
+pub async fn existing_room(app: &App, text: &str) -> Result<RoomName, Problem> {
+    Ok(load_room(app, text).await?.name)
 }
 
 fn no_room(name: impl std::fmt::Display) -> Problem {
@@ -164,6 +169,9 @@ pub async fn audit(
 async fn change(app: &App, name: &RoomName, change: Change) -> Result<Changed, Problem> {
     match room::change(&app.database, name, &change).await? {
         Changed::NoSuchRoom => Err(no_room(name)),
-        changed => Ok(changed),
+        changed => {
+            app.journal.room_changed(name.as_str());
+            Ok(changed)
+        }
     }
 }

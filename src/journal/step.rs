@@ -7,6 +7,8 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
+    /// Began.
+    Began,
     /// Asked for its locks.
     Asked,
     /// Got a lock.
@@ -17,6 +19,8 @@ pub enum StepKind {
     Paused,
     /// Ended a pause.
     Resumed,
+    /// Lost a lease while it was paused or worked.
+    Lost,
     /// Worked between read and write.
     Thought,
     /// Wrote, not yet committed.
@@ -44,8 +48,25 @@ pub struct Step {
     /// The fencing token, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<i64>,
+    /// Of a lease that was granted: until when it surely stands unrenewed, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<f64>,
     /// What was seen, written or refused, in words.
     pub detail: String,
+}
+
+impl Step {
+    /// A step about nothing but itself.
+    pub fn new(at_ms: f64, kind: StepKind, detail: impl Into<String>) -> Self {
+        Self {
+            at_ms,
+            kind,
+            key: None,
+            token: None,
+            until_ms: None,
+            detail: detail.into(),
+        }
+    }
 }
 
 /// An attempt and its steps.

@@ -3,6 +3,8 @@
 //! Replicas find each other in the `replica` table, which each writes once when it starts. Everything after that
 //! goes over HTTP, never through the database: an attempt may be holding it. A silent peer is a gap, never a wait.
 
+pub mod feed;
+pub mod follow;
 mod store;
 
 use std::collections::HashMap;
@@ -162,7 +164,8 @@ async fn is_alive(app: &App, replica: &Replica) -> bool {
         .is_ok_and(|answer| answer.status().is_success())
 }
 
-async fn others(app: &App) -> Result<Vec<Replica>, DatabaseError> {
+/// The other replicas by name, not asked for anything.
+pub async fn others(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     let mut known = store::all(&mut app.database.read(REQUEST_LIMIT).await?).await?;
     known.retain(|replica| replica.name != app.me.name);
     Ok(known)

@@ -78,6 +78,7 @@ async fn run_to_the_end(
 ) -> Result<RaceResult, RaceError> {
     let seats = needs(app, name, race).await?;
     let replicas = live_replicas(app).await?;
+    let _told = app.journal.race_begins(name.as_str(), race.as_str());
     reset(app, name).await?;
     let track = Track {
         app,
@@ -213,7 +214,10 @@ async fn reset(app: &App, name: &RoomName) -> Result<(), RaceError> {
         .map_err(not_committed)?
     {
         Changed::NoSuchRoom => Err(SectionError::NotFound(format!("room {name}")).into()),
-        _ => Ok(()),
+        _ => {
+            app.journal.room_changed(name.as_str());
+            Ok(())
+        }
     }
 }
 

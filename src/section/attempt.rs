@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -233,19 +234,40 @@ impl Attempt {
         token: Option<i64>,
         detail: impl Into<String>,
     ) {
-        let detail = detail.into();
+        self.tell_step(Step {
+            key,
+            token,
+            ..Step::new(self.app.journal.now_ms(), kind, detail)
+        });
+    }
+
+    /// Tells that a lock was granted, and until when its lease surely stands unless it is renewed.
+    pub(super) fn tell_granted(
+        &self,
+        key: String,
+        token: Option<i64>,
+        until: Option<Instant>,
+        detail: String,
+    ) {
+        let journal = &self.app.journal;
+        self.tell_step(Step {
+            key: Some(key),
+            token,
+            until_ms: until.map(|until| journal.at_ms(until)),
+            ..Step::new(journal.now_ms(), StepKind::Granted, detail)
+        });
+    }
+
+    fn tell_step(&self, step: Step) {
+        let Step {
+            kind,
+            key,
+            token,
+            detail,
+            ..
+        } = &step;
         tracing::debug!(step = ?kind, key = key.as_deref(), token, who = self.who, "{detail}");
-        let at_ms = self.app.journal.now_ms();
-        self.app.journal.tell(
-            self.id,
-            Step {
-                at_ms,
-                kind,
-                key,
-                token,
-                detail,
-            },
-        );
+        self.app.journal.tell(self.id, step);
     }
 
     /// Reaches a named point: waits there, once, if the attempt was asked to. `held` stops being renewed meanwhile,
@@ -258,15 +280,46 @@ impl Attempt {
         if pause.freeze {
             held.iter().for_each(Held::freeze);
         }
-        tokio::select! {
-            () = tokio::time::sleep(pause.limit()) => {}
-            () = self.at_gate(&pause, point) => {}
-            () = self.stop_after_commit(point) => {}
-        }
+        let pausing = async {
+            tokio::select! {
+                () = tokio::time::sleep(pause.limit()) => {}
+                () = self.at_gate(&pause, point) => {}
+                () = self.stop_after_commit(point) => {}
+            }
+        };
+        self.tell_losses_during(held, pausing).await;
         if pause.freeze {
             held.iter().for_each(Held::thaw);
         }
         self.tell(StepKind::Resumed, None, None, "goes on");
+    }
+
+    /// Waits for something that takes time, and tells the loss of each lease that ends meanwhile, when it ends. It is
+    /// only told: the walk looks at its leases once, and not here.
+    pub(super) async fn tell_losses_during(
+        &self,
+        held: &[Held],
+        waiting: impl Future<Output = ()>,
+    ) {
+        let standing = held.iter().filter(|held| held.check().is_ok());
+        let losses = join_all(standing.map(async |held| {
+            held.lost().await;
+            for (key, token) in held.tokens().iter() {
+                let token = token.map(|token| token.get());
+                self.tell(
+                    StepKind::Lost,
+                    Some(key.to_string()),
+                    token,
+                    "the lease is over",
+                );
+            }
+        }));
+        tokio::pin!(waiting);
+        tokio::select! {
+            biased;
+            () = &mut waiting => {}
+            _ = losses => waiting.await,
+        }
     }
 
     /// Before the commit a stop drops the whole walk; after it, it ends the pause.

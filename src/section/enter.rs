@@ -60,10 +60,10 @@ impl<'a> Section<'a> {
             let held = self.acquire(service, &rows).await?;
             for (key, token) in held.tokens().iter() {
                 let granted = format!("granted for {} ms", self.room.switches.ttl_ms);
-                self.attempt.tell(
-                    StepKind::Granted,
-                    Some(key.to_string()),
+                self.attempt.tell_granted(
+                    key.to_string(),
                     token.map(|token| token.get()),
+                    held.deadline().map(tokio::time::Instant::into_std),
                     granted,
                 );
             }

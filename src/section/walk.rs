@@ -129,7 +129,10 @@ impl Section<'_> {
         if work.is_zero() {
             return;
         }
-        tokio::time::sleep(work).await;
+        let working = tokio::time::sleep(work);
+        self.attempt
+            .tell_losses_during(self.leases(), working)
+            .await;
         self.attempt.tell(
             StepKind::Thought,
             None,

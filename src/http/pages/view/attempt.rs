@@ -116,11 +116,13 @@ pub fn step_rows<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<StepR
 
 fn kind(kind: StepKind) -> &'static str {
     match kind {
+        StepKind::Began => "began",
         StepKind::Asked => "asked",
         StepKind::Granted => "granted",
         StepKind::Read => "read",
         StepKind::Paused => "paused",
         StepKind::Resumed => "resumed",
+        StepKind::Lost => "lost",
         StepKind::Thought => "thought",
         StepKind::Wrote => "wrote",
         StepKind::Rejected => "rejected",
@@ -137,13 +139,9 @@ mod tests {
     use super::*;
 
     fn record(who: &str, steps: &[(f64, StepKind, &str)]) -> Record {
-        let steps = steps.iter().map(|&(at_ms, kind, detail)| Step {
-            at_ms,
-            kind,
-            key: None,
-            token: None,
-            detail: detail.to_owned(),
-        });
+        let steps = steps
+            .iter()
+            .map(|&(at_ms, kind, detail)| Step::new(at_ms, kind, detail));
         Record {
             attempt: Uuid::nil(),
             replica: "A".to_owned(),
