@@ -11,7 +11,7 @@ import { stripes, svg } from './svg.js';
  * @typedef {import('./plan.js').Arrow} Arrow
  * @typedef {import('./layout.js').Layout} Layout
  * @typedef {import('./layout.js').Placed} Placed
- * @typedef {{names: SVGElement, chart: SVGElement, height: number}} Drawing
+ * @typedef {{names: SVGElement, chart: SVGElement, x: (ms: number) => number}} Drawing `x` is in pixels of the page
  */
 
 const BAR_HEIGHT = { overlap: 38, section: 26, wait: 14, work: 16, pause: 22, write: 18, lease: 24 };
@@ -21,24 +21,24 @@ const ORDER = ['overlap', 'section', 'wait', 'lease', 'work', 'write', 'pause'];
 
 /**
  * @param {Plan} plan
- * @param {{width: number, gutter: number}} size
+ * @param {{width: number, gutter: number, enlarged?: number}} size in pixels of the drawing, and how much larger it is seen
  * @returns {Drawing}
  */
-export function draw(plan, { width, gutter }) {
+export function draw(plan, { width, gutter, enlarged = 1 }) {
   const placed = layout(plan, width);
-  const chart = svg('svg', { width, height: placed.height, viewBox: `0 0 ${width} ${placed.height}`, class: 'chart', role: 'group' });
+  const chart = svg('svg', { width: width * enlarged, height: placed.height * enlarged, viewBox: `0 0 ${width} ${placed.height}`, class: 'chart', role: 'group' });
   chart.setAttribute('aria-label', 'Sequence diagram; the arrow keys walk through its steps in the order of time');
   chart.append(stripes('wrong-stripes'), grid(plan, placed), ...[...placed.lanes.values()].map((lane) => line(lane, width)));
   const bars = [...plan.bars].sort((a, b) => ORDER.indexOf(a.shape) - ORDER.indexOf(b.shape));
   chart.append(...bars.map((bar) => drawBar(bar, placed)));
   chart.append(svg('g', { class: 'arrows', 'aria-hidden': 'true' }, ...plan.arrows.map((arrow) => drawArrow(arrow, placed)).filter((one) => one !== null)));
   chart.append(...plan.marks.map((mark) => drawMark(mark, placed)));
-  return { names: names(placed, gutter), chart, height: placed.height };
+  return { names: names(placed, gutter, enlarged), chart, x: (ms) => placed.x(ms) * enlarged };
 }
 
-/** @param {Layout} placed @param {number} gutter */
-function names(placed, gutter) {
-  const element = svg('svg', { width: gutter, height: placed.height, viewBox: `0 0 ${gutter} ${placed.height}`, class: 'names', 'aria-hidden': 'true' });
+/** @param {Layout} placed @param {number} gutter @param {number} enlarged */
+function names(placed, gutter, enlarged) {
+  const element = svg('svg', { width: gutter * enlarged, height: placed.height * enlarged, viewBox: `0 0 ${gutter} ${placed.height}`, class: 'names', 'aria-hidden': 'true' });
   for (const { lane, middle } of placed.lanes.values()) {
     element.append(
       svg('text', { x: 0, y: middle - 2, class: 'lane-title' }, shortened(lane.title, gutter - 8, 13)),
@@ -76,7 +76,7 @@ function grid(plan, placed) {
 function line({ lane, middle }, width) {
   const group = svg('g', { 'aria-hidden': 'true' }, svg('line', { x1: 0, x2: width, y1: middle, y2: middle, class: `lane ${lane.kind}` }));
   if (lane.note) {
-    const wide = textWidth(lane.note) + 16;
+    const wide = textWidth(lane.note, 11) + 16;
     group.append(svg('rect', { x: 10, y: middle - 12, width: wide, height: 24, rx: 4, class: 'note-ground' }), svg('text', { x: 18, y: middle + 4, class: 'note-text' }, lane.note));
   }
   return group;

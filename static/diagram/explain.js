@@ -100,6 +100,10 @@ function did(row) {
 
 /** @param {Attempt} one @param {Attempt} other @param {string} row */
 function bothRead(one, other, row) {
+  const first = readOf(one, row)?.at ?? 0;
+  if ((readOf(other, row)?.at ?? 0) < first) {
+    return bothRead(other, one, row);
+  }
   const [a, b] = [readOf(one, row), readOf(other, row)];
   const what = a && b && a.detail === b.detail ? ` as ${seen(a.detail)}` : '';
   const times = [...new Set([a, b].map((read) => seconds(read?.at ?? 0)))].join(' and ');

@@ -33,6 +33,7 @@ export class Diagram {
     this.room = room;
     this.sentence = make('p', { class: 'cause' });
     this.left = make('p', { class: 'quiet' });
+    this.lens = make('button', { type: 'button', class: 'button small', onclick: () => this.#zoomToOverlap() }, 'Where two overlap');
     this.choice = make('select', { 'aria-label': 'Which attempts are drawn', onchange: () => this.#choose() });
     this.names = make('div', { class: 'lane-names' });
     this.scroll = make('div', { class: 'chart-scroll', tabindex: 0, role: 'group', 'aria-label': 'Sequence diagram', onkeydown: (event) => this.#key(event) });
@@ -76,6 +77,7 @@ export class Diagram {
       button('−', 'Zoom out', () => this.#zoomTo(this.#zoom / 2)),
       button('+', 'Zoom in', () => this.#zoomTo(this.#zoom * 2)),
       button('Fit', 'Show the whole race', () => this.#zoomTo(1)),
+      this.lens,
       this.choice,
       this.left,
       make(
@@ -120,9 +122,11 @@ export class Diagram {
     this.story = tell({ ...race, records });
     setText(this.sentence, this.live ? 'The race is running…' : explain(this.#row ? this.story : whole));
     this.sentence.classList.toggle('wrong', !this.live && whole.violations.length > 0);
-    const gutter = this.place.clientWidth < NARROW ? 92 : 138;
-    const room = this.place.clientWidth - gutter;
-    this.#drawing = draw(plan(this.story), { width: Math.max(240, room * this.#zoom), gutter });
+    this.lens.hidden = Boolean(this.live) || this.story.overlaps.length === 0;
+    const enlarged = Number(getComputedStyle(this.place).getPropertyValue('--enlarged')) || 1;
+    const all = this.place.clientWidth / enlarged;
+    const gutter = all < NARROW ? 92 : 138;
+    this.#drawing = draw(plan(this.story), { width: Math.max(240, (all - gutter) * this.#zoom), gutter, enlarged });
     this.names.replaceChildren(this.#drawing.names);
     this.scroll.replaceChildren(this.#drawing.chart);
   }
@@ -138,6 +142,16 @@ export class Diagram {
     if (hadFocus) {
       this.#focus(this.#picked);
     }
+  }
+
+  /** What matters is often a moment at the end of a long wait: the overlaps, and what was written after them. */
+  #zoomToOverlap() {
+    const { overlaps = [], attempts = [], length = 0 } = this.story ?? {};
+    const from = Math.min(...overlaps.map((overlap) => overlap.from));
+    const to = Math.max(...overlaps.flatMap((overlap) => overlap.attempts.map((index) => attempts[index].end)));
+    const margin = (to - from) / 6;
+    this.#zoomTo(length / (to - from + 2 * margin));
+    this.scroll.scrollLeft = this.#drawing?.x(from - margin) ?? 0;
   }
 
   #items() {

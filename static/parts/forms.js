@@ -66,9 +66,8 @@ function onSubmit(id, does) {
 
 /** A switch works as soon as it is set; the button is for pages without a script. */
 function applyAtOnce() {
-  const place = byId('switches');
-  place.classList.add('at-once');
-  place.addEventListener('change', (event) => {
+  document.body.classList.add('at-once');
+  byId('switches').addEventListener('change', (event) => {
     const control = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target);
     if (control.form && control.form.reportValidity()) {
       control.form.requestSubmit();

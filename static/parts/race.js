@@ -30,8 +30,11 @@ export class LastRace {
     parts.addEventListener('fresh', () => this.#markRunning());
   }
 
-  /** Asks for the last race and draws it. */
+  /** Asks for the last race and draws it; where the page tells of none, there is none to ask for. */
   async load() {
+    if (byId('race').hidden) {
+      return;
+    }
     const race = await ask(`/api/rooms/${encodeURIComponent(this.room)}/races/last`).catch(() => null);
     if (race && !this.#running) {
       this.#show(race, false);
@@ -99,8 +102,7 @@ export class LastRace {
     for (const button of this.races.querySelectorAll('button')) {
       const runs = this.#running !== null && button.value === this.name;
       button.classList.toggle('runs', runs);
-      button.toggleAttribute('data-runs', runs);
     }
-    this.races.classList.toggle('running', this.#running !== null);
+    document.body.classList.toggle('running', this.#running !== null);
   }
 }
