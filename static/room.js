@@ -4,6 +4,7 @@
 import { announce } from './page/announce.js';
 import { byId } from './page/dom.js';
 import { Parts } from './page/parts.js';
+import { Pulse } from './page/pulse.js';
 import { ask } from './page/send.js';
 import { Stream } from './page/stream.js';
 import { changeAudit } from './parts/audit.js';
@@ -31,6 +32,7 @@ void race.load();
 let epoch = Number(byId('main').dataset.epoch);
 let greeted = false;
 
+const pulse = new Pulse();
 const stream = new Stream(`${api}/live`);
 
 /** @type {Record<string, (data: any) => void>} */
@@ -47,9 +49,17 @@ const events = {
   gap: () => void reload(),
 };
 for (const [name, does] of Object.entries(events)) {
-  stream.addEventListener(name, (event) => does(/** @type {CustomEvent} */ (event).detail));
+  stream.addEventListener(name, (event) => {
+    pulse.heard();
+    does(/** @type {CustomEvent} */ (event).detail);
+  });
 }
-stream.addEventListener('open', sayConnected);
+stream.addEventListener('open', () => {
+  pulse.heard();
+  sayConnected();
+});
+pulse.addEventListener('gone', () => sayBroken(replicas));
+pulse.addEventListener('back', sayConnected);
 stream.addEventListener('broken', (event) => {
   // One that breaks off once comes back at once; nobody needs to know.
   if (/** @type {CustomEvent} */ (event).detail > 1) {
@@ -57,6 +67,7 @@ stream.addEventListener('broken', (event) => {
   }
 });
 stream.start();
+pulse.start();
 
 /**
  * What follows tells how the room stands, but for seats that are free: if it was reset meanwhile, all is asked for.

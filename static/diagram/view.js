@@ -76,7 +76,7 @@ export class Diagram {
       { class: 'tools' },
       button('−', 'Zoom out', () => this.#zoomTo(this.#zoom / 2)),
       button('+', 'Zoom in', () => this.#zoomTo(this.#zoom * 2)),
-      button('Fit', 'Show the whole race', () => this.#zoomTo(1)),
+      button('Fit', 'Fit the whole race in', () => this.#zoomTo(1)),
       this.lens,
       this.choice,
       this.left,

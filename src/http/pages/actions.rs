@@ -55,15 +55,12 @@ pub async fn book(State(app): Shared, place: Place, form: Form) -> Response {
 
 async fn try_to_book(app: &Arc<App>, room: &RoomName, form: Form) -> Result<Told, Problem> {
     let BookingForm { seat, buyer, via } = form?.read()?;
-    let attempts = match via {
-        Some(via) if !via::is_here(app, Some(&via)) => {
-            let order = via::Order {
-                path: "bookings",
-                body: json!({"seat": seat, "buyer": buyer}),
-            };
-            via::send(app, room, &via, &order).await?
+    let attempts = match via::others(app, via) {
+        Some(via) => {
+            let body = json!({"seat": seat, "buyer": buyer});
+            via::send(app, room, &via, "bookings", &body).await?
         }
-        _ => {
+        None => {
             let attempt = Uuid::new_v4();
             let order = BookingBody {
                 seat,
@@ -74,10 +71,8 @@ async fn try_to_book(app: &Arc<App>, room: &RoomName, form: Form) -> Result<Told
             vec![told_by_its_room(attempt, result)?]
         }
     };
-    Ok(Told {
-        attempts,
-        buyer: Some(buyer),
-    })
+    let buyer = Some(buyer);
+    Ok(Told { attempts, buyer })
 }
 
 #[derive(Deserialize)]
@@ -101,15 +96,12 @@ async fn try_to_transfer(app: &Arc<App>, room: &RoomName, form: Form) -> Result<
         amount,
         via,
     } = form?.read()?;
-    let attempts = match via {
-        Some(via) if !via::is_here(app, Some(&via)) => {
-            let order = via::Order {
-                path: "transfers",
-                body: json!({"from": from, "to": to, "amount": amount}),
-            };
-            via::send(app, room, &via, &order).await?
+    let attempts = match via::others(app, via) {
+        Some(via) => {
+            let body = json!({"from": from, "to": to, "amount": amount});
+            via::send(app, room, &via, "transfers", &body).await?
         }
-        _ => {
+        None => {
             let attempt = Uuid::new_v4();
             let order = TransferBody {
                 from,
@@ -121,10 +113,8 @@ async fn try_to_transfer(app: &Arc<App>, room: &RoomName, form: Form) -> Result<
             vec![told_by_its_room(attempt, result)?]
         }
     };
-    Ok(Told {
-        attempts,
-        buyer: None,
-    })
+    let buyer = None;
+    Ok(Told { attempts, buyer })
 }
 
 /// `POST /rooms/{room}/races`: `race`. Who clicks twice sees the race that the first click began.

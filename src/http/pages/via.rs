@@ -23,46 +23,30 @@ pub const ALL: &str = "*";
 /// Longer than any attempt without a pause can take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(160);
 
-/// What is sent: where, and the body as the API takes it.
-#[derive(Debug, Clone)]
-pub struct Order {
-    pub path: &'static str,
-    pub body: Value,
+/// What a form asks for besides this replica itself, which runs its own attempts without a detour.
+pub fn others(app: &App, via: Option<String>) -> Option<String> {
+    via.filter(|name| *name != app.me.name)
 }
 
-/// Whether a form asks for this replica, by its name or by naming none.
-pub fn is_here(app: &App, via: Option<&str>) -> bool {
-    via.is_none_or(|name| name == app.me.name)
-}
-
-/// Sends an order, an attempt of its own for each replica that is meant, and brings the attempts.
+/// Sends a body as the API takes it, an attempt of its own for each replica that is meant, and brings the attempts.
 ///
 /// # Errors
-/// What kept the order from being an attempt anywhere.
+/// What kept it from being an attempt anywhere.
 pub async fn send(
     app: &Arc<App>,
     room: &RoomName,
     via: &str,
-    order: &Order,
+    path: &'static str,
+    body: &Value,
 ) -> Result<Vec<Uuid>, Problem> {
     let meant = meant(peers::replicas(app).await?, via)?;
-    // In a task of its own: who hangs up does not leave one replica asked and the other not.
-    let sending: Vec<_> = meant
-        .into_iter()
-        .map(|replica| {
-            tokio::spawn(send_one(
-                Arc::clone(app),
-                room.clone(),
-                replica,
-                order.clone(),
-            ))
-        })
-        .collect();
-    let mut attempts = Vec::new();
-    for sent in join_all(sending).await.into_iter().flatten() {
-        attempts.push(sent?);
-    }
-    Ok(attempts)
+    // Tasks of their own: who hangs up does not leave one replica asked and the other not.
+    let sending = meant.into_iter().map(|replica| {
+        let sent = send_one(Arc::clone(app), room.clone(), replica, path, body.clone());
+        tokio::spawn(sent)
+    });
+    let sent = join_all(sending.collect::<Vec<_>>()).await;
+    sent.into_iter().flatten().collect()
 }
 
 fn meant(mut replicas: Vec<Replica>, via: &str) -> Result<Vec<Replica>, InvalidField> {
@@ -77,13 +61,13 @@ async fn send_one(
     app: Arc<App>,
     room: RoomName,
     replica: Replica,
-    order: Order,
+    path: &'static str,
+    mut body: Value,
 ) -> Result<Uuid, Problem> {
     let attempt = Uuid::new_v4();
-    let mut body = order.body;
     body["attempt"] = json!(attempt);
     let base = replica.url.trim_end_matches('/');
-    let url = format!("{base}/api/rooms/{room}/{}", order.path);
+    let url = format!("{base}/api/rooms/{room}/{path}");
     let request = app.peers.client().post(url).timeout(ANSWER_LIMIT);
     let answered = async {
         let answer = request.json(&body).send().await?;
@@ -91,9 +75,7 @@ async fn send_one(
         Ok::<_, reqwest::Error>((status, answer.json::<Value>().await?))
     };
     match answered.await {
-        Ok((status, problem)) if is_no_attempt(status, &problem) => {
-            Err(passed_on(status, &problem))
-        }
+        Ok((status, answer)) if is_no_attempt(status, &answer) => Err(passed_on(status, &answer)),
         // Also without an answer it was an attempt, and may have happened.
         _ => Ok(attempt),
     }
