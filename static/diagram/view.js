@@ -37,7 +37,7 @@ export class Diagram {
     this.choice = make('select', { 'aria-label': 'Which attempts are drawn', onchange: () => this.#choose() });
     this.names = make('div', { class: 'lane-names' });
     this.scroll = make('div', { class: 'chart-scroll', tabindex: 0, role: 'group', 'aria-label': 'Sequence diagram', onkeydown: (event) => this.#key(event) });
-    this.detail = make('p', { class: 'detail', role: 'status' }, HINT);
+    this.detail = make('p', { class: 'detail' }, HINT);
     place.replaceChildren(this.sentence, this.#tools(), make('div', { class: 'drawing' }, this.names, this.scroll), this.detail, legend());
     for (const event of ['pointerover', 'focusin', 'click']) {
       this.scroll.addEventListener(event, (happened) => this.#pick(/** @type {Element} */ (happened.target).closest?.('.item')));

@@ -17,10 +17,12 @@ export function enhanceForms(room, parts) {
     await send('PATCH', `${api}/switches`, { locking: button?.getAttribute('value') === 'true' });
     await parts.refresh();
   });
-  onSubmit('switches', async (form) => {
-    await send('PATCH', `${api}/switches`, switchesOf(new FormData(form)));
+  const change = async (/** @type {Record<string, unknown>} */ switches) => {
+    await send('PATCH', `${api}/switches`, switches);
     await parts.refresh();
-  });
+  };
+  onSubmit('switches', (form) => change(switchesOf(new FormData(form))));
+  onChange('switches', (name, value) => change(switchesOf([[name, value]])));
   onSubmit('races', async (form, button) => {
     await send('POST', `${api}/races`, { race: button?.getAttribute('value') });
     await parts.tellOf([]);
@@ -40,7 +42,6 @@ export function enhanceForms(room, parts) {
       announce('attempt', byId('attempt').innerText);
     });
   }
-  applyAtOnce();
 }
 
 /**
@@ -53,32 +54,40 @@ function onSubmit(id, does) {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.target);
     const button = event.submitter;
-    void once(button ?? form, async () => {
-      try {
-        await does(form, button);
-        clearProblem();
-      } catch (problem) {
-        showProblem(/** @type {Error} */ (problem));
-      }
-    });
+    void once(button ?? form, () => tryTo(() => does(form, button)));
   });
 }
 
-/** A switch works as soon as it is set; the button is for pages without a script. */
-function applyAtOnce() {
+/**
+ * A control works as soon as it is set, and alone: who sets another one at the same time loses nothing. The form's
+ * button is for pages without a script.
+ * @param {string} id
+ * @param {(name: string, value: string) => Promise<void>} does
+ */
+function onChange(id, does) {
   document.body.classList.add('at-once');
-  byId('switches').addEventListener('change', (event) => {
+  byId(id).addEventListener('change', (event) => {
     const control = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target);
-    if (control.form && control.form.reportValidity()) {
-      control.form.requestSubmit();
+    if (control.reportValidity()) {
+      void tryTo(() => does(control.name, control.value));
     }
   });
+}
+
+/** @param {() => Promise<void>} does */
+async function tryTo(does) {
+  try {
+    await does();
+    clearProblem();
+  } catch (problem) {
+    showProblem(/** @type {Error} */ (problem));
+  }
 }
 
 const TRUTHS = ['locking', 'compare', 'renew'];
 const NUMBERS = ['ttl_ms', 'wait_ms', 'think_ms'];
 
-/** @param {FormData} fields */
+/** @param {Iterable<[string, FormDataEntryValue]>} fields */
 function switchesOf(fields) {
   return Object.fromEntries(
     [...fields].map(([name, value]) => {
@@ -91,12 +100,12 @@ function switchesOf(fields) {
 }
 
 /** @param {Error} problem */
-export function showProblem(problem) {
+function showProblem(problem) {
   const place = byId('problem');
   place.replaceChildren(make('strong', {}, 'That did not work. '), problem.message, ' ', make('button', { type: 'button', class: 'button small', onclick: clearProblem }, 'Close'));
   place.hidden = false;
 }
 
-export function clearProblem() {
+function clearProblem() {
   byId('problem').hidden = true;
 }

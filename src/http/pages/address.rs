@@ -88,3 +88,42 @@ pub struct Told {
     /// Who booked.
     pub buyer: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn place(address: &str, accept: &str) -> Place {
+        let request = Request::get(address).header(header::ACCEPT, accept);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        Place::of(RoomName::main(), &parts)
+    }
+
+    #[test]
+    fn a_form_leads_back_to_the_view_that_it_was_sent_from() {
+        let large = place("/rooms/main/races?view=projector", "text/html");
+        assert_eq!(large.page(), "/rooms/main?view=projector");
+        assert_eq!(
+            place("/rooms/main/races?view=x", "*/*").page(),
+            "/rooms/main"
+        );
+        let told = Told {
+            attempts: vec![Uuid::nil()],
+            buyer: Some("Ana & Ben".to_owned()),
+        };
+        let page = format!(
+            "/rooms/main?view=projector&attempt={}&buyer=Ana%20%26%20Ben#attempt",
+            Uuid::nil()
+        );
+        assert_eq!(large.page_of(&told), page);
+    }
+
+    #[test]
+    fn only_a_script_asks_for_json() {
+        assert!(place("/rooms/main/bookings", "application/json").by_script);
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        assert!(!place("/rooms/main/bookings", browser).by_script);
+    }
+}
