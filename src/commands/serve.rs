@@ -12,7 +12,6 @@ use anyhow::Context;
 use axum::http::Uri;
 use axum::serve::ListenerExt;
 use clap::Args;
-#[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -43,6 +42,9 @@ const COURTESY: Duration = Duration::from_millis(300);
 /// nobody reads would keep its place for ever.
 #[cfg(target_os = "linux")]
 const UNREAD_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the system keeps at most for a client that does not read. Left to itself it grows to some megabytes for each.
+const SEND_BUFFER: usize = 128 * 1024;
 
 /// Runs one replica.
 #[derive(Debug, Args)]
@@ -255,11 +257,14 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
     Ok(())
 }
 
-/// Sets a new connection up. Neither setting is needed to answer, so one that is refused is no error.
+/// Sets a new connection up. It answers without these settings too, so one that is refused is no error.
 fn tune(connection: &mut TcpStream) {
     // An event is small, and to be seen at once.
-    let at_once = connection.set_nodelay(true);
-    if let Err(error) = at_once.and_then(|()| cut_off_who_does_not_read(connection)) {
+    let tuned = connection
+        .set_nodelay(true)
+        .and_then(|()| Ok(setsockopt(connection, sockopt::SndBuf, &SEND_BUFFER)?))
+        .and_then(|()| cut_off_who_does_not_read(connection));
+    if let Err(error) = tuned {
         tracing::debug!(%error, "a connection could not be set up as it should be");
     }
 }

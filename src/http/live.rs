@@ -10,8 +10,9 @@ use axum::response::{IntoResponse, Response};
 use super::Shared;
 use super::path::Address;
 use super::problem::Problem;
-use super::rooms::load_room;
+use super::rooms::{load_room, room_name};
 use crate::live;
+use crate::peers;
 use crate::section::SectionError;
 
 /// Nothing on the way may keep events back or change them: no cache, no compression, no buffer of a proxy.
@@ -51,7 +52,8 @@ pub async fn feed(
     if method == Method::HEAD {
         return Ok((kind, Body::empty()).into_response());
     }
+    let room = room_name(&room)?;
     let place = app.live.feed()?;
-    let lines = crate::peers::feed::lines(Arc::clone(&app), room, place);
+    let lines = peers::feed::lines(Arc::clone(&app), room.to_string(), place);
     Ok((kind, Body::from_stream(lines)).into_response())
 }

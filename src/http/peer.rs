@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::Shared;
@@ -32,9 +33,21 @@ pub async fn leases_left(State(app): Shared, Address(room): Address<String>) -> 
     Json(app.leases_left.of(&room))
 }
 
-/// How many streams are read here.
-pub async fn readers(State(app): Shared) -> Json<usize> {
-    Json(app.live.readers())
+/// Who reads here just now.
+#[derive(Debug, Serialize)]
+pub struct Readers {
+    readers: usize,
+    rooms: usize,
+    feeds: usize,
+}
+
+/// How many streams are read here, how many rooms are watched for them, and how many feeds others follow.
+pub async fn readers(State(app): Shared) -> Json<Readers> {
+    Json(Readers {
+        readers: app.live.readers(),
+        rooms: app.live.rooms(),
+        feeds: app.live.feeds(),
+    })
 }
 
 /// What is remembered here of an attempt.

@@ -27,14 +27,15 @@ use watched::Watched;
 use crate::app::App;
 use crate::room::RoomName;
 
-/// How many streams a replica serves. Each costs a connection; a class and its guests are a tenth of this.
-pub const MOST_READERS: usize = 1000;
+/// How many streams a replica serves. Each costs a connection, and many systems give a process 1024 of them for all
+/// that it does; a class and its guests are a tenth of this.
+pub const MOST_READERS: usize = 500;
 
-/// How many feeds a replica tells to others: a few replicas, each with many rooms watched.
-pub const MOST_FEEDS: usize = 4000;
+/// How many feeds a replica tells to others: a few replicas, each with the rooms of a class.
+pub const MOST_FEEDS: usize = 300;
 
-/// How many rooms a replica watches at once, those that were just left included.
-const MOST_ROOMS: usize = 1000;
+/// How many rooms a replica watches at once, those that were just left included: a class, each in a room of its own.
+const MOST_ROOMS: usize = 100;
 
 /// The rooms that are watched on this replica.
 #[derive(Debug)]
@@ -94,6 +95,17 @@ impl Live {
         forgotten
     }
 
+    /// Forgets a room whose work has ended, unless it is watched anew already.
+    fn remove(&self, watched: &Arc<Watched>) {
+        let mut rooms = self.watched();
+        if rooms
+            .get(&watched.room)
+            .is_some_and(|other| Arc::ptr_eq(other, watched))
+        {
+            rooms.remove(&watched.room);
+        }
+    }
+
     fn watched(&self) -> MutexGuard<'_, HashMap<RoomName, Arc<Watched>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,5 +136,5 @@ pub fn read(
         });
         watched.take_place(permit)
     };
-    Ok(Reader::new(Arc::clone(app), place, epoch, last))
+    Ok(Reader::new(app, place, epoch, last))
 }

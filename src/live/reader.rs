@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,7 +31,6 @@ const COME_BACK_MS: std::ops::RangeInclusive<u32> = 500..=2000;
 /// A reader of a room.
 #[derive(Debug)]
 pub struct Reader {
-    app: Arc<App>,
     place: Place,
     news: watch::Receiver<u64>,
     /// To be said before it reads on.
@@ -52,7 +50,7 @@ struct Hello<'a> {
 
 impl Reader {
     /// A reader that comes for the first time, or back with the id of the event that it read last.
-    pub(super) fn new(app: Arc<App>, place: Place, epoch: i64, last: Option<&str>) -> Self {
+    pub(super) fn new(app: &App, place: Place, epoch: i64, last: Option<&str>) -> Self {
         let board = &place.watched.board;
         let hello = Event::new(
             "hello",
@@ -69,7 +67,6 @@ impl Reader {
         let (start, at) = begin(board, last);
         Self {
             first: std::iter::once(hello.into()).chain(start).collect(),
-            app,
             news,
             at,
             place,
@@ -99,7 +96,7 @@ impl Reader {
             }
             tokio::select! {
                 biased;
-                () = self.app.shutdown.soft() => return self.end(": this replica is stopping\n\n"),
+                () = self.place.watched.over.cancelled() => return self.end(": come back\n\n"),
                 // An error means that the board is gone, which a reader keeps.
                 _ = self.news.changed() => {}
                 () = tokio::time::sleep(HEARTBEAT) => return Some(Bytes::from_static(b":\n\n")),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
 use super::{changes, steps};
@@ -23,6 +24,8 @@ pub(super) struct Watched {
     pub(super) room: RoomName,
     pub(super) board: Arc<Board>,
     readers: watch::Sender<usize>,
+    /// The work for the room has ended, and with it every stream.
+    pub(super) over: CancellationToken,
 }
 
 /// The place of one reader, until the value is dropped.
@@ -38,6 +41,7 @@ impl Watched {
             room,
             board: Arc::new(Board::new()),
             readers: watch::Sender::new(0),
+            over: CancellationToken::new(),
         }
     }
 
@@ -75,38 +79,55 @@ impl Drop for Place {
     }
 }
 
-/// Watches a room until it was left alone for a while or the replica stops.
+/// Watches a room until it was left alone for a while or the replica stops. However it ends, a fault of ours included,
+/// the room is forgotten and its streams end: who comes back finds it watched anew.
 pub(super) async fn watch(app: Arc<App>, watched: Arc<Watched>) {
+    let _ending = Ending {
+        app: &app,
+        watched: &watched,
+    };
     let (replicas, followed) = watch::channel(Vec::new());
     let (others, heard) = watch::channel(steps::Others::default());
-    let of = || {
-        (
-            Arc::clone(&app),
-            watched.room.clone(),
-            Arc::clone(&watched.board),
-        )
-    };
-    let steps = {
-        let (app, room, board) = of();
-        steps::tell(app, room, board, followed, others)
-    };
-    let changes = {
-        let (app, room, board) = of();
-        changes::tell(app, room, board, replicas, heard)
-    };
-    let over = async {
-        loop {
+    let (room, board) = (&watched.room, &watched.board);
+    let steps = steps::tell(
+        Arc::clone(&app),
+        room.clone(),
+        Arc::clone(board),
+        followed,
+        others,
+    );
+    let changes = changes::tell(
+        Arc::clone(&app),
+        room.clone(),
+        Arc::clone(board),
+        replicas,
+        heard,
+    );
+    let left = async {
+        watched.left_alone().await;
+        // Who came at this very moment is not sent away.
+        while !app.live.forget(&watched) {
             watched.left_alone().await;
-            if app.live.forget(&watched) {
-                return;
-            }
         }
     };
     tokio::select! {
-        () = over => {}
+        () = left => {}
         () = app.shutdown.soft() => {}
-        // Neither ends. They share a task: each waits nearly always.
+        // These two never end. They share a task: each waits nearly always.
         () = steps => {}
         () = changes => {}
+    }
+}
+
+/// The end of the work for a room.
+struct Ending<'a> {
+    app: &'a App,
+    watched: &'a Arc<Watched>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.app.live.remove(self.watched);
+        self.watched.over.cancel();
     }
 }

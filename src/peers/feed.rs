@@ -1,7 +1,7 @@
 //! What a replica tells another about a room, line by line, as long as the other listens.
 //!
-//! Promises: a line at least every [`BEAT_EVERY`], so that silence means something; an end at once when the replica is
-//! asked to stop. The answer is from memory alone. Does not promise all: who reads too slowly reads
+//! Promises: a line at least every [`BEAT_EVERY`], so that silence means something; a replica that stops tells what its
+//! last attempts do until they have ended or their time is over. The answer is from memory alone. Does not promise all: who reads too slowly reads
 //! [`Told::Untold`](crate::journal::Told::Untold).
 
 use std::convert::Infallible;
@@ -68,8 +68,8 @@ impl Feed {
     async fn next(&mut self) -> Option<Bytes> {
         let line = tokio::select! {
             biased;
-            () = self.app.shutdown.soft() => return None,
             told = self.listener.next() => Line::Told(told),
+            () = self.app.shutdown.hard() => return None,
             _ = self.beats.tick() => Line::Beat(Beat {
                 leases_left: self.app.leases_left.of(&self.room),
             }),

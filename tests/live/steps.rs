@@ -1,0 +1,116 @@
+//! What is told of attempts, by whichever replica they run on.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::stream::Stream;
+use crate::support::{A, B, Database, World};
+
+on_both_databases!(
+    steps_of_both_replicas_come_in_the_order_of_their_times,
+    a_lease_that_ends_in_a_pause_is_told_as_lost,
+);
+
+/// Races that are looked at. Time alone decides whether a line of the other replica comes within the window.
+const RACES: usize = 5;
+
+async fn steps_of_both_replicas_come_in_the_order_of_their_times(database: Database) {
+    let world = World::shared(database).await;
+    let room = world.room_with("order", json!({"think_ms": 100})).await;
+    let stream = Stream::settled(&world, A, &room.name).await;
+    let mut in_order = 0;
+    for _ in 0..RACES {
+        let before = stream.events().len();
+        room.race("one-seat").await;
+        let over = |data: &Value| data["state"] == "ended";
+        stream.first_after(before, "race", over).await;
+        let events = stream.events().split_off(before);
+        let told = events
+            .iter()
+            .filter(|event| ["step", "ended", "race"].contains(&event.name.as_str()));
+        let told: Vec<&Value> = told.map(|event| &event.data).collect();
+        assert_eq!(told[0]["state"], "began");
+
+        let steps: Vec<&Value> = told
+            .iter()
+            .filter(|told| told["kind"].is_string())
+            .copied()
+            .collect();
+        let replicas: BTreeSet<&str> = steps
+            .iter()
+            .filter_map(|step| step["replica"].as_str())
+            .collect();
+        assert_eq!(replicas, BTreeSet::from(["A", "B"]));
+        for who in ["Ana", "Ben"] {
+            is_a_whole_attempt(&steps, who);
+        }
+        let ends = told.iter().filter_map(|told| told["outcome"].as_str());
+        assert_eq!(
+            ends.collect::<BTreeSet<_>>(),
+            BTreeSet::from(["booked", "seat-taken"])
+        );
+
+        let times: Vec<f64> = told
+            .iter()
+            .filter_map(|told| told["at_ms"].as_f64())
+            .collect();
+        assert_eq!(times.len(), told.len());
+        in_order += usize::from(times.is_sorted());
+    }
+    println!("{in_order} of {RACES} races were told in order");
+    assert!(in_order > 0);
+}
+
+fn is_a_whole_attempt(steps: &[&Value], who: &str) {
+    let own: Vec<&&Value> = steps.iter().filter(|step| step["who"] == who).collect();
+    let kinds: Vec<&str> = own
+        .iter()
+        .filter_map(|step| step["kind"].as_str())
+        .collect();
+    assert_eq!(
+        kinds[..4],
+        ["began", "asked", "granted", "read"],
+        "{kinds:?}"
+    );
+    assert_eq!(kinds.last(), Some(&"released"), "{kinds:?}");
+    let granted = own[2];
+    assert_eq!(granted["what"], format!("{who} books A1"));
+    assert!(granted["token"].is_i64(), "{granted}");
+    let lasts =
+        granted["until_ms"].as_f64().expect("a time") - granted["at_ms"].as_f64().expect("a time");
+    assert!(lasts > 0.0 && lasts <= 2000.0, "{granted}");
+}
+
+async fn a_lease_that_ends_in_a_pause_is_told_as_lost(database: Database) {
+    let world = World::shared(database).await;
+    let switches = json!({"ttl_ms": 500, "wait_ms": 5000});
+    let room = world.room_with("lost", switches).await;
+    let stream = Stream::settled(&world, B, &room.name).await;
+    room.race("paused-holder").await;
+    let lost = stream
+        .first("step", |step| step["kind"] == "lost")
+        .await
+        .data;
+    assert_eq!(lost["who"], "Ana");
+    let ended = |data: &Value| data["state"] == "ended";
+    stream.first("race", ended).await;
+    let steps = stream.all("step");
+    let of_ana = |kind: &str| {
+        let mut steps = steps.iter();
+        steps
+            .find(|step| step["who"] == "Ana" && step["kind"] == kind)
+            .expect("a step")
+    };
+    let granted = of_ana("granted");
+    assert_eq!(lost["token"], granted["token"]);
+    assert!(
+        lost["at_ms"].as_f64() >= granted["until_ms"].as_f64(),
+        "{lost}, {granted}"
+    );
+    assert!(lost["at_ms"].as_f64() < of_ana("resumed")["at_ms"].as_f64());
+    assert_eq!(
+        steps.iter().filter(|step| step["kind"] == "lost").count(),
+        1
+    );
+}
