@@ -6,14 +6,17 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
+use serde_json::json;
 use uuid::Uuid;
 
-use super::address::{self, InRoom};
+use super::address::{Place, Told};
 use super::fields::Fields;
 use super::problem_page::ProblemPage;
+use super::via;
 use super::view::switch_value;
 use crate::app::App;
 use crate::http::Shared;
@@ -27,14 +30,14 @@ use crate::room::RoomName;
 type Form = Result<Fields, Problem>;
 
 /// `POST /rooms/{room}/switches`: any of the switches, each by its JSON name.
-pub async fn switches(State(app): Shared, InRoom(room): InRoom, form: Form) -> Response {
-    answer(&room, set_switches(&app, &room, form).await)
+pub async fn switches(State(app): Shared, place: Place, form: Form) -> Response {
+    answer(&place, set_switches(&app, &place, form).await)
 }
 
-async fn set_switches(app: &App, room: &RoomName, form: Form) -> Result<String, Problem> {
+async fn set_switches(app: &App, place: &Place, form: Form) -> Result<String, Problem> {
     let patch = form?.read_with(switch_value)?;
-    change_switches(app, room, patch).await?;
-    Ok(address::of(room))
+    change_switches(app, &place.room, patch).await?;
+    Ok(place.page())
 }
 
 #[derive(Deserialize)]
@@ -42,24 +45,34 @@ async fn set_switches(app: &App, room: &RoomName, form: Form) -> Result<String, 
 struct BookingForm {
     seat: String,
     buyer: String,
+    via: Option<String>,
 }
 
-/// `POST /rooms/{room}/bookings`: `seat`, `buyer`.
-pub async fn book(State(app): Shared, InRoom(room): InRoom, form: Form) -> Response {
-    answer(&room, try_to_book(&app, &room, form).await)
+/// `POST /rooms/{room}/bookings`: `seat`, `buyer`, and `via` which replica, or `*` for all at once.
+pub async fn book(State(app): Shared, place: Place, form: Form) -> Response {
+    tell(&place, try_to_book(&app, &place.room, form).await)
 }
 
-async fn try_to_book(app: &Arc<App>, room: &RoomName, form: Form) -> Result<String, Problem> {
-    let BookingForm { seat, buyer } = form?.read()?;
-    let page = |attempt| address::of_booking(room, attempt, &buyer);
-    let attempt = Uuid::new_v4();
-    let order = BookingBody {
-        seat,
-        buyer: buyer.clone(),
-        ..BookingBody::default()
+async fn try_to_book(app: &Arc<App>, room: &RoomName, form: Form) -> Result<Told, Problem> {
+    let BookingForm { seat, buyer, via } = form?.read()?;
+    let attempts = match via::others(app, via) {
+        Some(via) => {
+            let body = json!({"seat": seat, "buyer": buyer});
+            via::send(app, room, &via, "bookings", &body).await?
+        }
+        None => {
+            let attempt = Uuid::new_v4();
+            let order = BookingBody {
+                seat,
+                buyer: buyer.clone(),
+                ..BookingBody::default()
+            };
+            let (result, _) = run_booking(app, room.as_str(), attempt, order).await;
+            vec![told_by_its_room(attempt, result)?]
+        }
     };
-    let (result, _) = run_booking(app, room.as_str(), attempt, order).await;
-    told_by(page(attempt), attempt, result)
+    let buyer = Some(buyer);
+    Ok(Told { attempts, buyer })
 }
 
 #[derive(Deserialize)]
@@ -68,39 +81,55 @@ struct TransferForm {
     from: String,
     to: String,
     amount: String,
+    via: Option<String>,
 }
 
-/// `POST /rooms/{room}/transfers`: `from`, `to`, `amount`.
-pub async fn transfer(State(app): Shared, InRoom(room): InRoom, form: Form) -> Response {
-    answer(&room, try_to_transfer(&app, &room, form).await)
+/// `POST /rooms/{room}/transfers`: `from`, `to`, `amount`, and `via` as for a booking.
+pub async fn transfer(State(app): Shared, place: Place, form: Form) -> Response {
+    tell(&place, try_to_transfer(&app, &place.room, form).await)
 }
 
-async fn try_to_transfer(app: &Arc<App>, room: &RoomName, form: Form) -> Result<String, Problem> {
-    let TransferForm { from, to, amount } = form?.read()?;
-    let attempt = Uuid::new_v4();
-    let order = TransferBody {
+async fn try_to_transfer(app: &Arc<App>, room: &RoomName, form: Form) -> Result<Told, Problem> {
+    let TransferForm {
         from,
         to,
         amount,
-        ..TransferBody::default()
+        via,
+    } = form?.read()?;
+    let attempts = match via::others(app, via) {
+        Some(via) => {
+            let body = json!({"from": from, "to": to, "amount": amount});
+            via::send(app, room, &via, "transfers", &body).await?
+        }
+        None => {
+            let attempt = Uuid::new_v4();
+            let order = TransferBody {
+                from,
+                to,
+                amount,
+                ..TransferBody::default()
+            };
+            let (result, _) = run_transfer(app, room.as_str(), attempt, order).await;
+            vec![told_by_its_room(attempt, result)?]
+        }
     };
-    let (result, _) = run_transfer(app, room.as_str(), attempt, order).await;
-    told_by(address::of_attempt(room, attempt), attempt, result)
+    let buyer = None;
+    Ok(Told { attempts, buyer })
 }
 
 /// `POST /rooms/{room}/races`: `race`. Who clicks twice sees the race that the first click began.
-pub async fn race(State(app): Shared, InRoom(room): InRoom, form: Form) -> Response {
-    answer(&room, run_race(&app, &room, form).await)
+pub async fn race(State(app): Shared, place: Place, form: Form) -> Response {
+    answer(&place, run_race(&app, &place, form).await)
 }
 
-async fn run_race(app: &Arc<App>, room: &RoomName, form: Form) -> Result<String, Problem> {
+async fn run_race(app: &Arc<App>, place: &Place, form: Form) -> Result<String, Problem> {
     let RaceBody { race } = form?.read()?;
-    match race::run(app, room, race).await {
+    match race::run(app, &place.room, race).await {
         Ok(_) => {}
-        Err(RaceError::UnderWay) => app.races.ended(room).await,
+        Err(RaceError::UnderWay) => app.races.ended(&place.room).await,
         Err(error) => return Err(error.into()),
     }
-    Ok(address::of(room))
+    Ok(place.page())
 }
 
 #[derive(Deserialize)]
@@ -108,33 +137,50 @@ async fn run_race(app: &Arc<App>, room: &RoomName, form: Form) -> Result<String,
 struct ResetForm {}
 
 /// `POST /rooms/{room}/reset`: no fields.
-pub async fn reset(State(app): Shared, InRoom(room): InRoom, form: Form) -> Response {
-    answer(&room, run_reset(&app, &room, form).await)
+pub async fn reset(State(app): Shared, place: Place, form: Form) -> Response {
+    answer(&place, run_reset(&app, &place, form).await)
 }
 
-async fn run_reset(app: &App, room: &RoomName, form: Form) -> Result<String, Problem> {
+async fn run_reset(app: &App, place: &Place, form: Form) -> Result<String, Problem> {
     let ResetForm {} = form?.read()?;
-    reset_room(app, room).await?;
-    Ok(address::of(room))
+    reset_room(app, &place.room).await?;
+    Ok(place.page())
 }
 
 /// `GET` of a form's address.
-pub async fn back(InRoom(room): InRoom) -> Redirect {
-    Redirect::to(&address::of(&room))
+pub async fn back(place: Place) -> Redirect {
+    Redirect::to(&place.page())
 }
 
-fn answer(room: &RoomName, done: Result<String, Problem>) -> Response {
+fn answer(place: &Place, done: Result<String, Problem>) -> Response {
     match done {
         Ok(page) => Redirect::to(&page).into_response(),
-        Err(problem) => ProblemPage::in_room(problem, room).into_response(),
+        Err(problem) => refuse(place, problem),
     }
 }
 
-/// The page that tells of an attempt, or the problem that kept it from being one.
-fn told_by<T>(page: String, attempt: Uuid, result: Result<T, Problem>) -> Result<String, Problem> {
+/// Leads to the page that tells of attempts; a script is told which they are.
+fn tell(place: &Place, done: Result<Told, Problem>) -> Response {
+    match done {
+        Ok(told) if place.by_script => Json(json!({"attempts": told.attempts})).into_response(),
+        Ok(told) => Redirect::to(&place.page_of(&told)).into_response(),
+        Err(problem) => refuse(place, problem),
+    }
+}
+
+fn refuse(place: &Place, problem: Problem) -> Response {
+    if place.by_script {
+        problem.into_response()
+    } else {
+        ProblemPage::in_room(problem, place).into_response()
+    }
+}
+
+/// The attempt, or the problem that kept it from being one.
+fn told_by_its_room<T>(attempt: Uuid, result: Result<T, Problem>) -> Result<Uuid, Problem> {
     match result {
         Err(problem) if !is_told_by_its_room(&problem) => Err(problem.of(attempt)),
-        _ => Ok(page),
+        _ => Ok(attempt),
     }
 }
 

@@ -54,6 +54,12 @@ impl Fields {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All values of a field, in their order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let found = self.0.iter().filter(move |(field, _)| field == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// Reads all fields into a value, each as text.
     ///
     /// # Errors

@@ -1,8 +1,11 @@
 //! The files that pages are drawn with. They are part of the binary, so it runs from any folder.
 //!
-//! A page names each file with the hash of its content, so a browser may keep it for good and never shows an old one.
+//! All files stand under one address that changes when any of them does, so a browser may keep them for good, never
+//! shows an old one, and modules find each other by relative paths.
 
-use axum::extract::{Path, RawQuery};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -17,24 +20,25 @@ const ASK_AGAIN: &str = "no-cache";
 #[folder = "static/"]
 struct Files;
 
-/// The address of a file, its hash with it.
+/// The address of a file, with the version of all files in it.
 pub fn address(name: &str) -> String {
-    let hash = Files::get(name).map(|file| hash(&file)).unwrap_or_default();
-    format!("/static/{name}?v={hash}")
+    format!("/static/{}/{name}", version())
 }
 
-/// `GET /static/{file}`
-pub async fn serve(
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+/// The addresses of all modules, so that a browser asks for them at once and not one after the other.
+pub fn modules() -> Vec<String> {
+    let mut names: Vec<_> = Files::iter().filter(|name| name.ends_with(".js")).collect();
+    names.sort_unstable();
+    names.iter().map(|name| address(name)).collect()
+}
+
+/// `GET /static/{version}/{file}`
+pub async fn serve(Path((asked, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
     let Some(file) = Files::get(&name) else {
         return ProblemPage::from(Problem::not_found("there is no such file")).into_response();
     };
-    let hash = hash(&file);
-    let etag = format!("\"{hash}\"");
-    let keep = if query == Some(format!("v={hash}")) {
+    let etag = format!("\"{}\"", hash(&file));
+    let keep = if asked == version() {
         FOR_GOOD
     } else {
         ASK_AGAIN
@@ -63,9 +67,22 @@ fn hash(file: &EmbeddedFile) -> String {
         .collect()
 }
 
+/// Changes with the content of any file.
+fn version() -> String {
+    let mut names: Vec<_> = Files::iter().collect();
+    names.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    for name in names {
+        name.hash(&mut hasher);
+        Files::get(&name).map(|file| hash(&file)).hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}
+
 fn content_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     }
@@ -76,15 +93,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_names_its_files_by_their_content() {
-        for name in ["style.css", "icon.svg"] {
-            let (path, hash) = {
-                let address = address(name);
-                let (path, hash) = address.split_once("?v=").unwrap();
-                (path.to_owned(), hash.to_owned())
-            };
-            assert_eq!(path, format!("/static/{name}"));
-            assert_eq!(hash.len(), 16, "{name} is there");
+    fn all_files_stand_under_one_version() {
+        let style = address("style.css");
+        let (_, version) = style
+            .strip_suffix("/style.css")
+            .and_then(|folder| folder.rsplit_once('/'))
+            .unwrap();
+        assert_eq!(version.len(), 16);
+        let modules = modules();
+        assert!(modules.contains(&format!("/static/{version}/room.js")));
+        assert!(modules.iter().all(|module| module.contains(version)));
+    }
+
+    #[test]
+    fn every_file_has_a_type_that_a_browser_takes() {
+        for name in Files::iter() {
+            assert_ne!(content_type(&name), "application/octet-stream", "{name}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The pages: server-rendered, whole without script.
 //!
 //! Promises: a page shows what the API tells, in words; a form runs what the API runs and answers 303, so reload and
-//! back do nothing twice; nothing is loaded from another host. Does not promise to be live: a page is of the moment
-//! in which it was asked for.
+//! back do nothing twice; nothing is loaded from another host. A page is of the moment in which it was asked for; its
+//! script, where there is one, keeps it so.
 
 mod actions;
 mod address;
@@ -11,6 +11,8 @@ mod files;
 mod page;
 mod problem_page;
 mod room_page;
+mod rooms_page;
+mod via;
 mod view;
 
 use std::sync::Arc;
@@ -35,7 +37,9 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/reset", post(actions::reset).get(actions::back));
     Router::new()
         .route("/", get(room_page::main))
+        .route("/rooms", get(rooms_page::show).post(rooms_page::make))
         .route("/rooms/{room}", get(room_page::show))
+        .route("/rooms/{room}/parts", get(room_page::parts))
         .nest("/rooms/{room}", forms)
-        .route("/static/{file}", get(files::serve))
+        .route("/static/{version}/{*file}", get(files::serve))
 }

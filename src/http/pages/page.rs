@@ -4,9 +4,11 @@ use askama::Template;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
-/// No script, nothing from elsewhere, nobody else's frame; forms go to this site only.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
-                                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Scripts and styles are files of this replica, never text within a page; a script speaks to this replica only.
+/// Nothing from elsewhere, nobody else's frame; forms go to this site only.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                                       img-src 'self' data:; connect-src 'self'; form-action 'self'; \
+                                       base-uri 'none'; frame-ancestors 'none'";
 
 /// Other sites learn nothing. `no-referrer` would also take the `Origin` from our own forms, and then they would be
 /// refused as foreign.

@@ -4,9 +4,9 @@ use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{address, files, page};
+use super::address::Place;
+use super::{files, page};
 use crate::http::problem::{Outcome, Problem};
-use crate::room::RoomName;
 
 /// A problem as a page.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub struct ProblemPage {
 
 impl ProblemPage {
     /// A problem met in a room: the way back leads there.
-    pub fn in_room(problem: Problem, room: &RoomName) -> Self {
-        let back = Some(address::of(room));
+    pub fn in_room(problem: Problem, place: &Place) -> Self {
+        let back = Some(place.page());
         Self { problem, back }
     }
 }

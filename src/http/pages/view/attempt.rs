@@ -4,7 +4,7 @@ use super::words::{self, Tone, milliseconds};
 use crate::journal::{Record, Step, StepKind};
 
 /// What became of one attempt.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AttemptView {
     /// Who tried.
     pub who: String,
@@ -25,7 +25,7 @@ pub struct AttemptView {
 }
 
 /// A step in a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StepRow {
     /// Since the first step of the table, in milliseconds.
     pub ms: String,
@@ -59,6 +59,23 @@ impl AttemptView {
             replica: record.replica.clone(),
             token: record.steps.iter().rev().find_map(|step| step.token),
             steps: step_rows([record]),
+        }
+    }
+}
+
+impl AttemptView {
+    /// Of an attempt that no replica tells of.
+    pub fn untold() -> Self {
+        let why = "its replica does not answer, or has forgotten it. It may have happened: look before you try again";
+        Self {
+            who: "The attempt".to_owned(),
+            what: String::new(),
+            outcome: "not known".to_owned(),
+            tone: Tone::Unknown,
+            why: Some(why.to_owned()),
+            replica: "unknown".to_owned(),
+            token: None,
+            steps: Vec::new(),
         }
     }
 }

@@ -1,0 +1,64 @@
+// What the page says in words that only the server has: switches and their notes, races, what became of attempts. When
+// something happened, those parts are asked for again.
+
+import { morph } from './morph.js';
+import { askForPage } from './send.js';
+
+const PARTS = ['toggle', 'races', 'race', 'attempt', 'switches', 'locks'];
+
+/** Several things that happen at once are one question. */
+const A_MOMENT = 80;
+
+export class Parts extends EventTarget {
+  /** @type {string[]} */ #attempts = new URLSearchParams(location.search).getAll('attempt');
+  /** @type {Promise<void> | null} */ #asking = null;
+
+  /** @param {string} room */
+  constructor(room) {
+    super();
+    this.room = room;
+  }
+
+  /**
+   * Shows what became of attempts, from now on.
+   * @param {string[]} attempts
+   */
+  tellOf(attempts) {
+    this.#attempts = attempts;
+    return this.refresh();
+  }
+
+  /** Asks again, soon; whoever asks meanwhile waits for the same answer. */
+  refresh() {
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = null;
+    });
+    return this.#asking;
+  }
+
+  async #ask() {
+    await new Promise((soon) => setTimeout(soon, A_MOMENT));
+    const asked = this.#attempts;
+    const page = await askForPage(this.#address(asked));
+    for (const id of PARTS) {
+      const [now, then] = [document.getElementById(id), page.getElementById(id)];
+      if (now && then) {
+        morph(now, then);
+      }
+    }
+    this.dispatchEvent(new Event('fresh'));
+    if (asked !== this.#attempts) {
+      await this.#ask();
+    }
+  }
+
+  /** @param {string[]} attempts */
+  #address(attempts) {
+    const query = new URLSearchParams(attempts.map((attempt) => ['attempt', attempt]));
+    const view = new URLSearchParams(location.search).get('view');
+    if (view) {
+      query.set('view', view);
+    }
+    return `/rooms/${encodeURIComponent(this.room)}/parts?${query}`;
+  }
+}

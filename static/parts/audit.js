@@ -1,0 +1,110 @@
+// The audit: one sentence, and under it what is wrong in detail.
+
+import { bdi, byId, make, setText } from '../page/dom.js';
+import { signed } from './wallets.js';
+
+/**
+ * @typedef {{buyer: string, replica: string, token: number | null}} Sale
+ * @typedef {{seat: string, bookings: Sale[]}} SoldTwice
+ * @typedef {{clean: boolean, sentence: string, attempts: number, seats_sold_twice: SoldTwice[],
+ *   money: {opened: string, now: string, difference: string},
+ *   wallets: {wallet: string, balance: string, expected: string}[],
+ *   token_disorder: {seat: string, buyer: string, epoch: number, token: number, after_epoch: number, after_token: number}[],
+ *   leases_left: number | null}} Audit
+ */
+
+/** How many of one kind are listed; the seat map and the audit's JSON have them all. */
+const MOST_LISTED = 12;
+/** More lines than this are folded under the sentence. */
+const MOST_UNFOLDED = 4;
+
+/**
+ * @param {Audit} audit
+ * @param {string} room
+ */
+export function changeAudit(audit, room) {
+  const place = byId('audit');
+  const locking = byId('toggle').querySelector('[role="switch"]')?.getAttribute('aria-checked') === 'true';
+  place.className = `verdict ${audit.clean ? 'clean' : 'wrong'}`;
+  const sentence = place.querySelector('.sentence');
+  if (sentence?.textContent !== `${mark(audit)} ${audit.sentence}.`) {
+    sentence?.replaceChildren(make('span', { 'aria-hidden': 'true' }, mark(audit)), ` ${audit.sentence}.`);
+  }
+  document.title = `${audit.clean ? '' : `✗ ${audit.sentence} · `}room ${room} · doublebook`;
+  showDetails(place, details(audit, room), audit);
+  setText(place.querySelector(':scope > .quiet'), [hint(audit, locking), leases(audit.leases_left)].filter(Boolean).join(' '));
+}
+
+/** @param {Audit} audit */
+const mark = ({ clean }) => (clean ? '✓' : '✗');
+
+/** @param {HTMLElement} place @param {HTMLLIElement[]} lines @param {Audit} audit */
+function showDetails(place, lines, audit) {
+  const was = place.querySelector(':scope > .details, :scope > details');
+  const wasOpen = was instanceof HTMLDetailsElement && was.open;
+  was?.remove();
+  if (lines.length === 0) {
+    return;
+  }
+  const list = make('ul', { class: 'details' }, ...lines);
+  const folded = audit.seats_sold_twice.length + audit.wallets.length + audit.token_disorder.length > MOST_UNFOLDED;
+  const shown = folded ? make('details', { open: wasOpen }, make('summary', {}, 'Which seats and wallets'), list) : list;
+  place.querySelector('.sentence')?.after(shown);
+}
+
+/** @param {Audit} audit @param {string} room @returns {HTMLLIElement[]} */
+function details({ seats_sold_twice: seats, money, wallets, token_disorder: disorder }, room) {
+  const more = [seats, wallets, disorder].reduce((sum, list) => sum + Math.max(0, list.length - MOST_LISTED), 0);
+  return [
+    ...seats.slice(0, MOST_LISTED).map(soldTwice),
+    ...(money.opened === money.now ? [] : [make('li', {}, moneyInWords(money))]),
+    ...wallets.slice(0, MOST_LISTED).map((off) =>
+      make('li', {}, strong(bdi(off.wallet)), ` holds ${signed(off.balance)} and should hold ${signed(off.expected)}.`),
+    ),
+    ...disorder.slice(0, MOST_LISTED).map((late) =>
+      make('li', {}, strong(late.seat), ': the booking of ', bdi(late.buyer), ` with token ${late.token} (epoch ${late.epoch}) came after one with token ${late.after_token} (epoch ${late.after_epoch}).`),
+    ),
+    ...(more === 0 ? [] : [make('li', {}, `And ${more} more; the `, make('a', { href: `/api/rooms/${room}/audit` }, 'audit as JSON'), ' has them all.')]),
+  ];
+}
+
+/** @param {SoldTwice} sold */
+function soldTwice({ seat, bookings }) {
+  const times = bookings.length > 2 ? `${bookings.length} times, ` : '';
+  const between = (/** @type {number} */ index) => (index === bookings.length - 1 ? '.' : bookings.length === 2 ? ' and ' : ', ');
+  const sales = bookings.flatMap(({ buyer, replica, token }, index) => [
+    bdi(buyer), ' (replica ', bdi(replica), token === null ? ', no token)' : `, token ${token})`, between(index),
+  ]);
+  return make('li', {}, strong(seat), ` was sold ${times}to `, ...sales);
+}
+
+/** @param {string | Node} content */
+function strong(content) {
+  return make('strong', {}, content);
+}
+
+/** @param {Audit['money']} money */
+function moneyInWords({ opened, now, difference }) {
+  const vanished = difference.startsWith('-');
+  const what = vanished ? `${difference.slice(1)} vanished` : `${difference} appeared from nowhere`;
+  return `The wallets were opened with ${signed(opened)} and hold ${signed(now)}: ${what}.`;
+}
+
+/** @param {Audit} audit @param {boolean} locking */
+function hint({ clean, attempts }, locking) {
+  if (clean && locking) {
+    return attempts === 0 ? 'Start a race. Then switch locking off and start it again.' : '';
+  }
+  if (locking) {
+    return '';
+  }
+  return clean ? 'Start a race: now nothing keeps the buyers apart.' : 'Switch locking on and start the race again.';
+}
+
+/** @param {number | null} left */
+function leases(left) {
+  if (left === null) {
+    return 'A replica did not say how many leases of ended attempts still stand.';
+  }
+  return left === 0 ? 'No lease of an ended attempt is left.' : `${left} ${left === 1 ? 'lease' : 'leases'} of ended attempts may still stand.`;
+}

@@ -1,0 +1,119 @@
+// The page of a room, live: what happens on any replica is seen as it happens. Without this script the page is whole,
+// but of the moment in which it was asked for.
+
+import { announce } from './page/announce.js';
+import { byId } from './page/dom.js';
+import { Parts } from './page/parts.js';
+import { Pulse } from './page/pulse.js';
+import { ask } from './page/send.js';
+import { Stream } from './page/stream.js';
+import { changeAudit } from './parts/audit.js';
+import { enhanceForms } from './parts/forms.js';
+import { LastRace } from './parts/race.js';
+import { Replicas, sayBroken, sayConnected } from './parts/replicas.js';
+import { makeGrid } from './parts/seat_grid.js';
+import { makeList } from './parts/seat_list.js';
+import { SeatMap } from './parts/seat_map.js';
+import { changeSum, changeWallets } from './parts/wallets.js';
+
+const { room = '', me = '' } = byId('main').dataset;
+const api = `/api/rooms/${encodeURIComponent(room)}`;
+
+const parts = new Parts(room);
+const seats = new SeatMap();
+const replicas = new Replicas(me);
+const race = new LastRace(room, parts);
+
+makeGrid(seats);
+makeList(seats);
+enhanceForms(room, parts);
+void race.load();
+
+let epoch = Number(byId('main').dataset.epoch);
+let greeted = false;
+
+const pulse = new Pulse();
+const stream = new Stream(`${api}/live`);
+
+/** @type {Record<string, (data: any) => void>} */
+const events = {
+  hello: sayHello,
+  step: (step) => race.step(step),
+  ended: (ended) => race.ended(ended),
+  seats: ({ seats: changed }) => seats.change(changed),
+  wallets: ({ wallets }) => changeWallets(wallets),
+  audit: sawAudit,
+  switches: ({ epoch }) => sawEpoch(epoch),
+  race: (event) => void race.change(event),
+  replicas: (event) => replicas.change(event.replicas),
+  gap: () => void reload(),
+};
+for (const [name, does] of Object.entries(events)) {
+  stream.addEventListener(name, (event) => {
+    pulse.heard();
+    does(/** @type {CustomEvent} */ (event).detail);
+  });
+}
+stream.addEventListener('open', () => {
+  pulse.heard();
+  sayConnected();
+});
+pulse.addEventListener('gone', () => sayBroken(replicas));
+pulse.addEventListener('back', sayConnected);
+stream.addEventListener('broken', (event) => {
+  // One that breaks off once comes back at once; nobody needs to know.
+  if (/** @type {CustomEvent} */ (event).detail > 1) {
+    sayBroken(replicas);
+  }
+});
+stream.start();
+pulse.start();
+
+/**
+ * What follows tells how the room stands, but for seats that are free: if it was reset meanwhile, all is asked for.
+ * @param {{epoch: number}} hello
+ */
+function sayHello({ epoch: now }) {
+  if (now !== epoch) {
+    epoch = now;
+    void reload();
+  } else if (greeted) {
+    void parts.refresh();
+    void race.load();
+  }
+  greeted = true;
+}
+
+/** The switches changed, or the room was reset. @param {number} now */
+function sawEpoch(now) {
+  if (now !== epoch) {
+    epoch = now;
+    void parts.refresh();
+  }
+}
+
+/** @param {import('./parts/audit.js').Audit} audit */
+function sawAudit(audit) {
+  const before = byId('audit').querySelector('.sentence')?.textContent;
+  changeAudit(audit, room);
+  changeSum(audit);
+  const after = byId('audit').querySelector('.sentence')?.textContent;
+  if (before !== after) {
+    announce('audit', after ?? '');
+  }
+}
+
+/** Something was missed: all that can have changed is asked for again, and shown where it differs. */
+async function reload() {
+  const [state] = await Promise.all([ask(api), parts.refresh(), race.load()]).catch(() => [null]);
+  if (!state || state.seats.length !== seats.all) {
+    // The room is gone, or laid out anew: that is another page.
+    location.reload();
+    return;
+  }
+  const twice = new Map(state.audit.seats_sold_twice.map((/** @type {any} */ sold) => [sold.seat, sold.bookings.map((/** @type {any} */ sale) => sale.buyer)]));
+  seats.change(state.seats.map((/** @type {any} */ seat) => ({ ...seat, buyers: twice.get(seat.seat) ?? (seat.buyer ? [seat.buyer] : []) })));
+  const expected = new Map(state.audit.wallets.map((/** @type {any} */ off) => [off.wallet, off.expected]));
+  changeWallets(state.wallets.map((/** @type {any} */ wallet) => ({ ...wallet, expected: expected.get(wallet.wallet) })));
+  sawAudit(state.audit);
+}
