@@ -97,3 +97,11 @@ kinds! {
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "A fault of ours",
         "this is a fault of doublebook; its log says more";
 }
+
+impl Kind {
+    /// The kind of a problem document, by its `type`.
+    pub fn of_type(uri: &str) -> Option<Self> {
+        let word = uri.rsplit('/').next()?;
+        Self::ALL.iter().copied().find(|kind| kind.word == word)
+    }
+}

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::http::kind::Kind;
 use crate::http::problem::Problem;
 use crate::invalid::InvalidField;
 use crate::peers::{self, Replica};
@@ -75,7 +76,7 @@ async fn send_one(
         Ok::<_, reqwest::Error>((status, answer.json::<Value>().await?))
     };
     match answered.await {
-        Ok((status, answer)) if is_no_attempt(status, &answer) => Err(passed_on(status, &answer)),
+        Ok((status, answer)) if is_no_attempt(status, &answer) => Err(passed_on(&answer)),
         // Also without an answer it was an attempt, and may have happened.
         _ => Ok(attempt),
     }
@@ -87,10 +88,12 @@ fn is_no_attempt(status: StatusCode, problem: &Value) -> bool {
     matches!(status.as_u16(), 400 | 403 | 404 | 413 | 415 | 422) && !too_little
 }
 
-fn passed_on(status: StatusCode, problem: &Value) -> Problem {
-    let detail = problem["detail"].as_str().unwrap_or("it did not say why");
-    let word = "refused-there";
-    let mut passed = Problem::new(status, word, "The replica does not take it", detail);
+fn passed_on(problem: &Value) -> Problem {
+    let detail = problem["detail"]
+        .as_str()
+        .unwrap_or("the replica did not say why");
+    let kind = problem["type"].as_str().and_then(Kind::of_type);
+    let mut passed = Problem::new(kind.unwrap_or(Kind::INVALID_FIELD), detail);
     passed.field = problem["field"].as_str().map(Into::into);
     passed
 }
