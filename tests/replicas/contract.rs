@@ -463,7 +463,7 @@ async fn unknown_paths_are_problems_too(database: Database) {
     let world = World::shared(database).await;
     let room = world.room("paths").await;
     for path in [
-        "/api",
+        "/api/",
         "/api/nothing",
         "/api/rooms/no-such-room",
         "/api/rooms/no-such-room/audit",
