@@ -93,16 +93,6 @@ impl MetricConstructor<Histogram> for Seconds {
     }
 }
 
-/// A reader of the event stream, counted until it is dropped.
-#[derive(Debug)]
-pub struct Reader(Gauge);
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         let mut all = Catalogue::default();
@@ -224,12 +214,6 @@ impl Metrics {
         self.leases_lost.get_or_create(&under(Some(lock))).inc();
     }
 
-    /// Counts a reader of the event stream until the value is dropped.
-    pub fn reader(&self) -> Reader {
-        self.readers.inc();
-        Reader(self.readers.clone())
-    }
-
     /// All metrics, also those that have counted nothing yet.
     pub fn described(&self) -> &[Described] {
         &self.catalogue.described
@@ -253,6 +237,7 @@ impl Metrics {
             set(&self.held.get_or_create(&under), service.held());
         }
         set(&self.under_way, app.attempts.under_way());
+        set(&self.readers, app.live.readers());
         self.leases_left.set(app.leases_left.total().cast_signed());
     }
 }

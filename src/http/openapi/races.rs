@@ -78,15 +78,19 @@ fn last() -> Operation {
 }
 
 fn live() -> Operation {
+    let first = "id: 00000193a2b4c5d6-41\nevent: hello\n\
+                 data: {\"replica\":\"A\",\"room\":\"workshop\",\"now_ms\":1764424800000.0,\"epoch\":12}\n\n";
     Operation::new(Get, "/api/rooms/{room}/live", TAG, "Tells what happens, as it happens")
         .about(
-            "A stream of server-sent events: the steps of all replicas in the order of time, and what changed. Each \
-             event has an id; who sends the last one gets what came after it, or is told to load the room again.",
+            "A stream of server-sent events, each with JSON as its data: hello first; step, ended and race of all \
+             replicas in the order of time; seats, wallets, audit and switches where they changed; replicas when one \
+             comes or goes, untold when one could not tell all. Who comes back with the id of the last event gets what \
+             came after it, or gap: then load the room again. Something is said at least every 10 seconds.",
         )
         .may_send("Last-Event-ID", "The id of the last event that was read.")
         .answers_text("text/event-stream", "The stream")
-        .answered("live", "The line that keeps it open", StatusCode::OK, ":\n\n")
-        .problems(&[Kind::NOT_FOUND, Kind::SHUTTING_DOWN])
+        .answered("live", "The first event", StatusCode::OK, first)
+        .problems(&[Kind::NOT_FOUND, Kind::SHUTTING_DOWN, Kind::TOO_MANY_READERS])
         .problems(DATABASE)
 }
 
