@@ -1,6 +1,7 @@
 //! Alice gives 10 to bob while bob gives 10 to alice, on two replicas.
 
 use serde_json::json;
+use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::support::{A, Answer, Attempt, B, Database, Room, World, soak};
 
@@ -39,6 +40,60 @@ async fn ends_in_a_deadlock_as_given_under_row_on_postgres() {
     outcomes.sort();
     assert_eq!(outcomes, ["deadlock", "transferred"]);
     room.audit().await.is_clean_after(1);
+}
+
+/// A stranger takes the rows the other way round, and the database ends the transfer's transaction for it. Sorted, the
+/// transfer tries again within its `wait_ms`, and succeeds when the stranger is gone.
+#[tokio::test]
+async fn with_a_stranger_is_tried_again_under_row_on_postgres() {
+    let world = World::own(Database::Postgres).start().await;
+    let switches = json!({"lock": "row", "wait_ms": 30_000});
+    let room = world.room_with("stranger", switches).await;
+
+    // Whose deadlock is found first is ended; each looks once, a second after it began to wait.
+    for _ in 0..10 {
+        let mut stranger = world.postgresql().await;
+        run(&mut stranger, "BEGIN").await.expect("it begins");
+        run(&mut stranger, &touch(&room, "bob"))
+            .await
+            .expect("bob is free");
+        let transfer = room.transfers("alice", "bob", "1.00");
+        let transfer = transfer.starts();
+        world.somebody_waits_for_a_row().await;
+        let stranger_was_ended = run(&mut stranger, &touch(&room, "alice")).await.is_err();
+        run(&mut stranger, "ROLLBACK").await.expect("it ends");
+        let answer = transfer.answer().await;
+        answer.is("transferred");
+        if !stranger_was_ended {
+            let steps = world
+                .get(
+                    A,
+                    &format!(
+                        "/peer/attempts/{}",
+                        answer.json()["attempt"].as_str().expect("its attempt")
+                    ),
+                )
+                .await;
+            assert!(steps.text.contains(r#""kind":"anew""#), "{}", steps.text);
+            return;
+        }
+    }
+    panic!("the stranger was ended each time");
+}
+
+fn touch(room: &Room, wallet: &str) -> String {
+    format!(
+        "UPDATE wallet SET position = position WHERE name = '{wallet}' \
+         AND room_id = (SELECT room_id FROM room WHERE name = '{}')",
+        room.name
+    )
+}
+
+async fn run(connection: &mut PgConnection, statement: &str) -> sqlx::Result<()> {
+    sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 /// There is one lock for the whole file, so nobody can have half of what he needs. The page says so.

@@ -3,6 +3,7 @@
 use redis::AsyncCommands;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
+use super::deadline::{PATIENCE, eventually};
 use super::world::{Database, World};
 
 impl World {
@@ -76,6 +77,20 @@ impl World {
         .expect("the statement runs")
     }
 
+    /// Waits until a connection of the replicas waits for a lock of another one.
+    pub async fn somebody_waits_for_a_row(&self) {
+        let query = "SELECT query FROM pg_stat_activity \
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        eventually("somebody who waits for a row", PATIENCE, async || {
+            match self.texts(query).await.is_empty() {
+                true => Err("nobody"),
+                false => Ok(()),
+            }
+            .map_err(str::to_owned)
+        })
+        .await;
+    }
+
     /// The texts that a query answers.
     async fn texts(&self, query: &str) -> Vec<String> {
         let query = AssertSqlSafe(query.to_owned());
@@ -94,7 +109,7 @@ impl World {
         .expect("the query runs")
     }
 
-    async fn postgresql(&self) -> PgConnection {
+    pub async fn postgresql(&self) -> PgConnection {
         PgConnection::connect(self.database_url())
             .await
             .expect("PostgreSQL answers")
