@@ -4,8 +4,8 @@
 //! whether it reads or not; a room that nobody watches costs nothing. Does not promise that a reader gets all: who falls
 //! behind, or comes back too late, hears `gap` and reads the page anew.
 //!
-//! Read on in [`watched`] (the work for a room), [`steps`] and [`changes`] (its two halves), `board` (where what they
-//! tell is pinned) and [`reader`] (one page).
+//! Read on in `watched` (the work for a room), `steps` and `changes` (its two halves), `board` (where what they
+//! tell is pinned) and `reader` (one page).
 
 mod board;
 mod changes;

@@ -2,7 +2,7 @@
 //!
 //! Promises: a line at least every [`BEAT_EVERY`], so that silence means something; a replica that stops tells what its
 //! last attempts do until they have ended or their time is over. The answer is from memory alone. Does not promise all: who reads too slowly reads
-//! [`Told::Untold`](crate::journal::Told::Untold).
+//! [`Told::Untold`].
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Following the feed of another replica: one connection, made again whenever it ends.
 //!
-//! Promises: a replica that says nothing for [`SILENT_AFTER`] is told as silent, one that refuses connections as gone,
+//! Promises: a replica that says nothing for `SILENT_AFTER` is told as silent, one that refuses connections as gone,
 //! and both as alive again with their first word. Nothing of this delays anybody else. Does not promise what was said
 //! while there was no connection.
 
