@@ -1,0 +1,152 @@
+//! Each race by its button, with its diagram: what is marked with the guard off, and what is not with it on.
+
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::support::{A, Database, Room, World};
+
+on_both_databases!(
+    one_seat,
+    lost_update,
+    crossing,
+    crowd,
+    paused_holder_without_fence,
+    paused_holder_with_fence,
+);
+
+/// Long enough that two who are sent at once are in the same section, on any machine.
+const THINK_MS: u64 = 1000;
+
+/// A room with these switches, and its page.
+async fn opened(database: Database, switches: Value) -> (World, Room, Browser) {
+    let world = World::shared(database).await;
+    let room = world.room_with("race", switches).await;
+    let browser = Browser::starts().await;
+    browser.opens(&world, A, &room).await;
+    (world, room, browser)
+}
+
+async fn one_seat(database: Database) {
+    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let (world, room, browser) = opened(database, switches).await;
+    browser.races("one-seat").await;
+    browser.shows("A1", &["Ana", "Ben"]).await;
+    browser.reads("#seats h2", "1 of them more than once").await;
+    browser.reads("#audit", "A1 was sold").await;
+    browser
+        .reads("#race .cause.wrong", "No lock was taken")
+        .await;
+    let overlaps = browser.marks(".overlap.tone-wrong").await;
+    assert_eq!(overlaps.len(), 2, "{overlaps:?}");
+    for (overlap, who) in overlaps.iter().zip(["Ana and Ben", "Ben and Ana"]) {
+        let both = ["Ana and Ben", "Ben and Ana"];
+        assert!(
+            both.iter().any(|two| overlap.starts_with(two)),
+            "{who}: {overlap}"
+        );
+    }
+    assert_eq!(browser.marks(".wrote.tone-wrong").await.len(), 1);
+
+    room.switches(json!({"locking": true})).await;
+    browser.opens(&world, A, &room).await;
+    browser.races("one-seat").await;
+    let buyers = browser.buyers("A1").await;
+    assert_eq!(buyers.len(), 1, "{buyers:?}");
+    browser.reads("#seats h2", "1 of 40 seats sold").await;
+    browser
+        .reads("#race .cause", "The lock let one in after the other")
+        .await;
+    assert_eq!(browser.count("td.often").await, 0);
+    assert_eq!(browser.marks(".tone-wrong").await, [""; 0]);
+    browser.was_well_behaved().await;
+}
+
+async fn lost_update(database: Database) {
+    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let (world, room, browser) = opened(database, switches).await;
+    browser.races("lost-update").await;
+    browser.reads("#wallets tr.wrong", "alice").await;
+    browser.reads("#audit.wrong", "80.00").await;
+    browser
+        .reads("#race .cause.wrong", "No lock was taken")
+        .await;
+    let overlaps = browser.marks(".overlap.tone-wrong").await;
+    assert_eq!(overlaps.len(), 2, "{overlaps:?}");
+
+    room.switches(json!({"locking": true})).await;
+    browser.opens(&world, A, &room).await;
+    browser.races("lost-update").await;
+    browser.reads("#audit.clean", "✓").await;
+    assert_eq!(browser.count("#wallets tr.wrong").await, 0);
+    assert_eq!(browser.marks(".tone-wrong").await, [""; 0]);
+    browser.was_well_behaved().await;
+}
+
+async fn crossing(database: Database) {
+    let switches = json!({"order": "as_given", "think_ms": THINK_MS, "wait_ms": 3000});
+    let (world, room, browser) = opened(database, switches).await;
+    browser.races("crossing").await;
+    browser.reads("#race .cause", "a circle").await;
+    browser.reads("#race table", "gave up").await;
+    assert!(!browser.marks(".refused").await.is_empty());
+
+    let switches = json!({"order": "sorted", "think_ms": 50, "wait_ms": 20_000});
+    room.switches(switches).await;
+    browser.opens(&world, A, &room).await;
+    browser.races("crossing").await;
+    browser
+        .reads("#race .cause", "The lock let one in after the other")
+        .await;
+    assert_eq!(browser.marks(".refused").await, [""; 0]);
+    browser.was_well_behaved().await;
+}
+
+async fn crowd(database: Database) {
+    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let (world, room, browser) = opened(database, switches).await;
+    browser.races("crowd").await;
+    browser.reads("#seats h2", "more than once").await;
+    assert!(browser.count("td.often").await > 0);
+    assert!(browser.marks(".overlap.tone-wrong").await.len() >= 2);
+    assert_eq!(browser.count("#race table:not(.steps) tbody th").await, 50);
+
+    let switches = json!({"locking": true, "think_ms": 20, "wait_ms": 30_000});
+    room.switches(switches).await;
+    browser.opens(&world, A, &room).await;
+    browser.races("crowd").await;
+    browser.reads("#seats h2", "10 of 40 seats sold").await;
+    assert_eq!(browser.count("td.often").await, 0);
+    assert_eq!(browser.marks(".tone-wrong").await, [""; 0]);
+    browser.was_well_behaved().await;
+}
+
+async fn paused_holder_without_fence(database: Database) {
+    let switches = json!({"fencing": "off", "ttl_ms": 1000, "wait_ms": 20_000});
+    let (_world, _room, browser) = opened(database, switches).await;
+    browser.races("paused-holder").await;
+    browser.shows("A1", &["Ana", "Ben"]).await;
+    browser
+        .reads("#race .cause.wrong", "nothing checked it")
+        .await;
+    let late = browser.marks(".wrote.tone-wrong").await;
+    assert!(late.len() == 1 && late[0].starts_with("Ana"), "{late:?}");
+    assert_eq!(browser.marks(".refused").await, [""; 0]);
+    browser.was_well_behaved().await;
+}
+
+async fn paused_holder_with_fence(database: Database) {
+    let switches = json!({"ttl_ms": 1000, "wait_ms": 20_000});
+    let (_world, _room, browser) = opened(database, switches).await;
+    browser.races("paused-holder").await;
+    browser.shows("A1", &["Ben"]).await;
+    browser
+        .reads("#race .cause", "was refused by the fence")
+        .await;
+    let refused = browser.marks(".refused").await;
+    assert!(
+        refused.len() == 1 && refused[0].starts_with("Ana is refused"),
+        "{refused:?}"
+    );
+    assert_eq!(browser.count("td.often").await, 0);
+    browser.was_well_behaved().await;
+}
