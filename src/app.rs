@@ -20,9 +20,6 @@ const MOST_ATTEMPTS: usize = 5_000;
 /// How long attempts that hold locks may go on after a SIGTERM.
 pub const HOLDERS_GRACE: Duration = Duration::from_secs(3);
 
-/// How long a request that is no attempt waits for the database.
-pub const REQUEST_LIMIT: Duration = Duration::from_secs(5);
-
 /// This replica.
 #[derive(Debug, Clone)]
 pub struct Me {

@@ -2,8 +2,7 @@
 
 use anyhow::Context;
 
-use crate::app::REQUEST_LIMIT;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, REQUEST_LIMIT};
 use crate::lock::LockName;
 use crate::peers;
 use crate::room::{self, Layout, RoomName, Switches};

@@ -17,3 +17,6 @@ pub use connect::{Database, Dialect};
 pub use error::DatabaseError;
 pub use session::{CommitError, Session, Transaction};
 pub use sql::{Row, Sql, Value, sql};
+
+/// How long a request that is no attempt waits for the database.
+pub const REQUEST_LIMIT: std::time::Duration = std::time::Duration::from_secs(5);

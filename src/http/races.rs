@@ -10,7 +10,7 @@ use super::body::JsonBody;
 use super::path::Address;
 use super::problem::Problem;
 use super::rooms::{load_room, room_name};
-use crate::app::REQUEST_LIMIT;
+use crate::database::REQUEST_LIMIT;
 use crate::race::{self, LastRace, Race, RaceResult};
 
 /// The body of a race.

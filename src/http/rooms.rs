@@ -10,8 +10,9 @@ use super::body::{JsonBody, OptionalJsonBody};
 use super::kind::Kind;
 use super::path::Address;
 use super::problem::Problem;
-use crate::app::{App, REQUEST_LIMIT};
+use crate::app::App;
 use crate::audit::Audit;
+use crate::database::REQUEST_LIMIT;
 use crate::invalid::InvalidField;
 use crate::peers;
 use crate::room::{

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::{App, Me, REQUEST_LIMIT};
-use crate::database::{Database, DatabaseError, Transaction};
+use crate::app::{App, Me};
+use crate::database::{Database, DatabaseError, REQUEST_LIMIT, Transaction};
 use crate::journal::Record;
 use crate::name::Name;
 use crate::section::AtGate;

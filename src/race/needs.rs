@@ -1,10 +1,10 @@
 //! What a room must have for a race: seats, wallets with enough in them, a wait that is long enough.
 
 use super::{Race, RaceError};
-use crate::app::{App, REQUEST_LIMIT};
+use crate::app::App;
 use crate::booking::Seat;
-use crate::database::Session;
 use crate::database::fence::{RowId, Table};
+use crate::database::{REQUEST_LIMIT, Session};
 use crate::room::{self, Room, RoomName};
 use crate::section::SectionError;
 use crate::wallet::Money;

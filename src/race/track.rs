@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::contenders::Contender;
 use super::{LastRace, Race, RaceResult, RacedAttempt, store};
-use crate::app::{App, REQUEST_LIMIT};
-use crate::database::DatabaseError;
+use crate::app::App;
+use crate::database::{DatabaseError, REQUEST_LIMIT};
 use crate::name::Name;
 use crate::peers::{self, Replica};
 use crate::room::{self, RoomName};

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Layout, RoomName, Switches, SwitchesPatch, store};
-use crate::app::REQUEST_LIMIT;
-use crate::database::{CommitError, Database, DatabaseError, Transaction};
+use crate::database::{CommitError, Database, DatabaseError, REQUEST_LIMIT, Transaction};
 
 /// What is to be changed.
 #[derive(Debug, Clone)]

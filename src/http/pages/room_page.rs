@@ -16,7 +16,8 @@ use super::view::{
     SwitchView, WalletsView, lock_table, race_buttons, switchboard,
 };
 use super::{files, page, via};
-use crate::app::{App, REQUEST_LIMIT};
+use crate::app::App;
+use crate::database::REQUEST_LIMIT;
 use crate::http::Shared;
 use crate::http::problem::Problem;
 use crate::http::replicas::shown_locks;
