@@ -65,6 +65,9 @@ pub struct Claim {
     pub keys: Keys,
     /// How long a grant lasts unrenewed, already raised to what the system can do.
     pub ttl: Duration,
+    /// Whether its lease must end by itself when nobody renews it, whatever else this process keeps alive. A system
+    /// where one session keeps the leases of a whole process gives such a claim a session of its own.
+    pub alone: bool,
     /// How long this one request may take. A system answers "unavailable" rather than later.
     pub patience: Duration,
 }

@@ -188,6 +188,7 @@ mod tests {
             owner: Owner::random(),
             keys: Key::parse("a").unwrap().into(),
             ttl: time,
+            alone: false,
             patience: time,
         };
         let trips = Trips::default();

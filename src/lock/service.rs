@@ -36,6 +36,8 @@ pub struct Wish {
     pub ttl: Duration,
     /// Whether the lease is renewed while it is held.
     pub renew: bool,
+    /// Whether [`Held::freeze`] may be called, so that its lease must not hang on one that others keep alive.
+    pub may_freeze: bool,
     /// How long to wait, in all: at most [`LONGEST`]. Zero asks once.
     pub wait: Duration,
     /// How to wait.

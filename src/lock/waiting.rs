@@ -128,6 +128,7 @@ impl Acquisition {
             owner: self.owner,
             keys: self.wish.keys.clone(),
             ttl: self.lease_time().unwrap_or(self.wish.ttl),
+            alone: !self.wish.renew || self.wish.may_freeze,
             patience: (rest + GRACE).min(MOST_PATIENCE),
         }
     }

@@ -392,6 +392,12 @@ impl Attempt {
         self.app.shutdown.hard().await;
     }
 
+    /// Whether its renewal may be made to stand still.
+    pub(super) fn may_freeze(&self) -> bool {
+        let pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        pause.as_ref().is_some_and(|pause| pause.freeze)
+    }
+
     fn take_pause_at(&self, point: Point) -> Option<Failpoint> {
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         pause.take_if(|pause| pause.at == point)

@@ -282,6 +282,7 @@ fn wish(attempt: &Attempt, room: &Room, rows: &[RowId]) -> Result<Wish, SectionE
         keys: Keys::new(keys).map_err(|error| internal(&error))?,
         ttl: room.switches.ttl(),
         renew,
+        may_freeze: attempt.may_freeze(),
         wait: attempt.left_of(room.switches.wait()),
         waiting: match waiting {
             room::Waiting::Notify => crate::lock::Waiting::Notify,

@@ -24,6 +24,7 @@ mod without_a_flaw {
 
     crate::every_lock!(connect());
     crate::leases!(connect());
+    crate::blind_releases!(connect());
 }
 
 /// Makes a test that the flaw fails the case.

@@ -64,16 +64,25 @@ macro_rules! leases {
             a_lease_that_is_over_can_be_taken,
             a_lease_that_is_over_is_not_renewed,
             the_own_timer_tells_the_loss,
-            the_lock_system_tells_the_loss,
             a_late_release_does_not_free_the_next_holder,
-            a_blind_release_frees_the_next_holder,
             renewal_keeps_it_for_ten_lease_times,
             a_frozen_holder_loses_it,
             a_holder_that_thaws_in_time_keeps_it,
             an_abandoned_lock_is_free_when_its_lease_is_over,
+        );
+    };
+}
+
+/// The cases for locks that can be released blindly.
+macro_rules! blind_releases {
+    ($connect:expr) => {
+        crate::cases!(
+            $connect,
+            leases: a_blind_release_frees_the_next_holder,
+            the_lock_system_tells_the_loss,
             a_holder_can_ask_whether_it_is_still_the_owner,
         );
     };
 }
 
-use {cases, every_lock, leases};
+use {blind_releases, cases, every_lock, leases};

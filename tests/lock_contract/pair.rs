@@ -23,6 +23,8 @@ pub const LONG: Duration = Duration::from_secs(60);
 pub struct Pair {
     pub ana: LockService,
     pub ben: LockService,
+    /// A lease that runs out within a test: [`SHORT`], or the shortest that the system has.
+    pub lease: Duration,
 }
 
 impl Pair {
@@ -32,8 +34,17 @@ impl Pair {
 
     pub fn over(ana: Arc<dyn LockSystem>, ben: Arc<dyn LockSystem>) -> Self {
         Self {
+            lease: ana.lease_time(SHORT).unwrap_or(SHORT),
             ana: LockService::new(ana),
             ben: LockService::new(ben),
+        }
+    }
+
+    /// Wants the keys for a short lease that nobody renews.
+    pub fn short(&self, texts: &[&str]) -> Wish {
+        Wish {
+            ttl: self.lease,
+            ..short(texts)
         }
     }
 }
@@ -52,6 +63,7 @@ pub fn wish(texts: &[&str]) -> Wish {
         keys: keys(texts),
         ttl: LONG,
         renew: true,
+        may_freeze: false,
         wait: PATIENCE,
         waiting: Waiting::Notify,
         release: ReleaseMode::OwnerChecked,
@@ -82,6 +94,7 @@ pub fn claim(texts: &[&str], ttl: Duration) -> Claim {
         owner: Owner::random(),
         keys: keys(texts),
         ttl,
+        alone: false,
         patience: Duration::from_secs(5),
     }
 }

@@ -25,6 +25,7 @@ async fn connect() -> Result<(Pair, RedisServer)> {
 
 crate::every_lock!(connect());
 crate::leases!(connect());
+crate::blind_releases!(connect());
 
 async fn next_token(service: &LockService) -> Result<Token> {
     let held = get(service, wish(&["a"])).await?;

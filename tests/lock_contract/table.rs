@@ -42,6 +42,7 @@ async fn open(folder: &TempDir) -> Result<SqlitePool> {
 mod on_sqlite {
     crate::every_lock!(super::sqlite());
     crate::leases!(super::sqlite());
+    crate::blind_releases!(super::sqlite());
 }
 
 #[tokio::test]

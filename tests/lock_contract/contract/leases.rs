@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{Held, Lost, ReleaseMode, ReleaseOutcome, Renewal, Token, Wish};
 
-use crate::pair::{
-    LONG, PATIENCE, Pair, SHORT, claim, eventually, get, grant, is_taken, key, short, soon, wish,
-};
+use crate::pair::{LONG, PATIENCE, Pair, claim, eventually, get, grant, is_taken, key, soon, wish};
 
 fn token(held: &Held) -> Result<Token> {
     held.token(&key("a")).context("a lease without a token")
@@ -20,7 +18,7 @@ pub async fn tokens_rise_from_grant_to_grant(pair: &Pair) -> Result<()> {
         let released = get(service, wish(&["a"])).await?;
         tokens.push(token(&released)?);
         released.release().await;
-        let abandoned = get(service, short(&["a", "b"])).await?;
+        let abandoned = get(service, pair.short(&["a", "b"])).await?;
         tokens.push(token(&abandoned)?);
         abandoned.abandon();
     }
@@ -44,21 +42,22 @@ pub async fn a_repeated_ask_keeps_its_token(pair: &Pair) -> Result<()> {
 
 pub async fn a_lease_that_is_over_can_be_taken(pair: &Pair) -> Result<()> {
     let began = Instant::now();
-    let held = get(&pair.ana, short(&["a"])).await?;
+    let held = get(&pair.ana, pair.short(&["a"])).await?;
     let _next = get(&pair.ben, wish(&["a"])).await?;
     let waited = began.elapsed();
     ensure!(
-        waited >= SHORT * 9 / 10,
-        "taken after {waited:?} of {SHORT:?}"
+        waited >= pair.lease * 9 / 10,
+        "taken after {waited:?} of {:?}",
+        pair.lease
     );
     ensure!(held.check() == Err(Lost), "the first holder does not know");
     Ok(())
 }
 
 pub async fn a_lease_that_is_over_is_not_renewed(pair: &Pair) -> Result<()> {
-    let claim = claim(&["a"], SHORT);
+    let claim = claim(&["a"], pair.lease);
     grant(&pair.ana, &claim).await?;
-    tokio::time::sleep(SHORT * 2).await;
+    tokio::time::sleep(pair.lease * 2).await;
     let renewal = pair.ana.system().renew(&claim).await?;
     ensure!(renewal == Renewal::Lost, "it was renewed");
     ensure!(
@@ -70,19 +69,23 @@ pub async fn a_lease_that_is_over_is_not_renewed(pair: &Pair) -> Result<()> {
 
 pub async fn the_own_timer_tells_the_loss(pair: &Pair) -> Result<()> {
     let began = Instant::now();
-    let held = get(&pair.ana, short(&["a"])).await?;
+    let held = get(&pair.ana, pair.short(&["a"])).await?;
     held.check()?;
     let deadline = held.deadline().context("a lease without a deadline")?;
     ensure!(
-        deadline.into_std() < began + SHORT * 3,
+        deadline.into_std() < began + pair.lease * 3,
         "the deadline is too late"
     );
     soon("the loss is told", held.lost()).await?;
     println!(
-        "a loss after {SHORT:?} was told after {:?}",
+        "a loss after {:?} was told after {:?}",
+        pair.lease,
         began.elapsed()
     );
-    ensure!(began.elapsed() >= SHORT / 2, "the loss was told too early");
+    ensure!(
+        began.elapsed() >= pair.lease / 2,
+        "the loss was told too early"
+    );
     ensure!(held.check() == Err(Lost), "lost, but the check passes");
     Ok(())
 }
@@ -92,7 +95,7 @@ pub async fn the_lock_system_tells_the_loss(pair: &Pair) -> Result<()> {
     let held = get(
         &pair.ana,
         Wish {
-            ttl: SHORT,
+            ttl: pair.lease,
             ..wish(&["a"])
         },
     )
@@ -112,7 +115,7 @@ pub async fn the_lock_system_tells_the_loss(pair: &Pair) -> Result<()> {
 }
 
 pub async fn a_late_release_does_not_free_the_next_holder(pair: &Pair) -> Result<()> {
-    let late = get(&pair.ana, short(&["a"])).await?;
+    let late = get(&pair.ana, pair.short(&["a"])).await?;
     let next = get(&pair.ben, wish(&["a"])).await?;
     let outcome = late.release().await;
     ensure!(
@@ -130,7 +133,7 @@ pub async fn a_late_release_does_not_free_the_next_holder(pair: &Pair) -> Result
 pub async fn a_blind_release_frees_the_next_holder(pair: &Pair) -> Result<()> {
     let blind = Wish {
         release: ReleaseMode::Blind,
-        ..short(&["a"])
+        ..pair.short(&["a"])
     };
     let late = get(&pair.ana, blind).await?;
     let next = get(&pair.ben, wish(&["a"])).await?;
@@ -147,13 +150,13 @@ pub async fn renewal_keeps_it_for_ten_lease_times(pair: &Pair) -> Result<()> {
     let held = get(
         &pair.ana,
         Wish {
-            ttl: SHORT,
+            ttl: pair.lease,
             ..wish(&["a"])
         },
     )
     .await?;
     let before = token(&held)?;
-    let kept = tokio::time::timeout(SHORT * 10, held.lost()).await;
+    let kept = tokio::time::timeout(pair.lease * 10, held.lost()).await;
     ensure!(kept.is_err(), "it was lost although it was renewed");
     ensure!(
         is_taken(&pair.ben, &["a"]).await?,
@@ -179,7 +182,8 @@ pub async fn a_frozen_holder_loses_it(pair: &Pair) -> Result<()> {
         let held = get(
             &pair.ana,
             Wish {
-                ttl: SHORT,
+                ttl: pair.lease,
+                may_freeze: true,
                 ..wish(&["a"])
             },
         )
@@ -197,11 +201,12 @@ pub async fn a_frozen_holder_loses_it(pair: &Pair) -> Result<()> {
 }
 
 pub async fn a_holder_that_thaws_in_time_keeps_it(pair: &Pair) -> Result<()> {
-    let ttl = SHORT * 10;
+    let ttl = pair.lease * 10;
     let held = get(
         &pair.ana,
         Wish {
             ttl,
+            may_freeze: true,
             ..wish(&["a"])
         },
     )
@@ -223,7 +228,7 @@ pub async fn an_abandoned_lock_is_free_when_its_lease_is_over(pair: &Pair) -> Re
     let held = get(
         &pair.ana,
         Wish {
-            ttl: SHORT,
+            ttl: pair.lease,
             ..wish(&["a"])
         },
     )
@@ -232,7 +237,7 @@ pub async fn an_abandoned_lock_is_free_when_its_lease_is_over(pair: &Pair) -> Re
     ensure!(pair.ana.held() == 0, "it still counts as held");
     let began = Instant::now();
     drop(get(&pair.ben, wish(&["a"])).await?);
-    ensure!(began.elapsed() >= SHORT / 3, "it was given back");
+    ensure!(began.elapsed() >= pair.lease / 3, "it was given back");
     ensure!(began.elapsed() < PATIENCE, "it was renewed");
     Ok(())
 }

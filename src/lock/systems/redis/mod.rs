@@ -201,6 +201,7 @@ mod tests {
             owner: Owner::random(),
             keys: Keys::from(key.clone()),
             ttl: Duration::from_secs(1),
+            alone: false,
             patience: Duration::from_secs(1),
         };
         let read =
