@@ -4,6 +4,7 @@
 
 use std::str::FromStr;
 
+use axum::http::{Uri, uri::Authority};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
@@ -34,9 +35,39 @@ pub fn check_redis(setting: &str, url: &str) -> Result<(), UsageError> {
     }
 }
 
+/// Fails unless this is the URL of a server that is spoken to over HTTP; `setting` is the name people know it by.
+pub fn check_http(setting: &str, url: &str) -> Result<(), UsageError> {
+    let uri: Option<Uri> = url.parse().ok();
+    match uri
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+    {
+        Some(_) => Ok(()),
+        None => Err(UsageError::new(format!(
+            "{setting} is no URL such as http://host:port"
+        ))),
+    }
+}
+
+/// Fails unless these are servers of a ZooKeeper ensemble, `host:port` with commas between them and perhaps a folder
+/// after the last; `setting` is the name people know it by.
+pub fn check_zookeeper(setting: &str, servers: &str) -> Result<(), UsageError> {
+    let (servers, _folder) = servers.split_once('/').unwrap_or((servers, ""));
+    let is_server = |server: &str| {
+        server.parse::<Authority>().is_ok_and(|authority| {
+            !authority.host().is_empty() && authority.port_u16().is_some() && !server.contains('@')
+        })
+    };
+    if servers.split(',').all(is_server) {
+        return Ok(());
+    }
+    Err(UsageError::new(format!(
+        "{setting} is no list of servers such as host:2181,host:2181"
+    )))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{check_database, check_redis};
+    use super::{check_database, check_http, check_redis, check_zookeeper};
 
     #[test]
     fn usable_addresses_pass() {
@@ -48,6 +79,17 @@ mod tests {
             assert!(check_database("--database", url).is_ok(), "{url}");
         }
         assert!(check_redis("REDIS_URL", "redis://127.0.0.1:6379").is_ok());
+        assert!(check_http("ETCD_ENDPOINTS", "http://127.0.0.1:2379").is_ok());
+        for servers in [
+            "a:2181",
+            "a:2181,[::1]:2182,10.0.0.1:2181",
+            "a:2181/folder/b",
+        ] {
+            assert!(
+                check_zookeeper("ZOOKEEPER_SERVERS", servers).is_ok(),
+                "{servers}"
+            );
+        }
     }
 
     #[test]
@@ -71,5 +113,18 @@ mod tests {
             line.starts_with("REDIS_URL") && !line.contains("secret"),
             "{line}"
         );
+    }
+
+    #[test]
+    fn addresses_of_other_servers_are_checked_too() {
+        for url in ["", "host:2379", "redis://host", "http://"] {
+            assert!(check_http("ETCD_ENDPOINTS", url).is_err(), "{url}");
+        }
+        for servers in ["", "a", "a:2181,", "a:b", "http://a:2181", "x@a:2181"] {
+            assert!(
+                check_zookeeper("ZOOKEEPER_SERVERS", servers).is_err(),
+                "{servers}"
+            );
+        }
     }
 }

@@ -60,10 +60,9 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<()> {
 }
 
 async fn server_line(server: Known) -> String {
-    let later = if server.is_used() {
-        ""
-    } else {
-        " (this version does not use it yet)"
+    let later = match server.missing_feature() {
+        Some(feature) => format!(" (not compiled in: build with --features {feature})"),
+        None => String::new(),
     };
     match server.find() {
         Some(program) => format!(
@@ -98,8 +97,8 @@ async fn version(server: Known, program: &Path) -> String {
 
 fn version_flag(server: Known) -> Option<&'static str> {
     match server {
-        Known::Redis | Known::Postgres | Known::Etcd => Some("--version"),
-        // A script that starts a JVM, and a library: neither tells it cheaply.
+        Known::Redis | Known::Redlock | Known::Postgres | Known::Etcd => Some("--version"),
+        // Java archives do not tell it cheaply.
         Known::ZooKeeper | Known::DynamoDb => None,
     }
 }

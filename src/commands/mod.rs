@@ -11,6 +11,8 @@ pub mod guard;
 
 pub mod health;
 
+pub mod lock_servers;
+
 pub mod prepare;
 
 pub mod serve;

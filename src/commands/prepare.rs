@@ -12,18 +12,18 @@ use crate::room::{self, Layout, RoomName, Switches};
 /// servers of earlier runs. Tells what people should know.
 pub async fn prepare(
     database_url: &str,
-    redis_url: Option<&str>,
+    lock_servers: &[LockName],
     private: bool,
 ) -> anyhow::Result<Vec<String>> {
     Database::migrate(database_url).await?;
     let database = Database::open(database_url)?;
-    let lock = if redis_url.is_some() {
+    let lock = if lock_servers.contains(&LockName::Redis) {
         LockName::Redis
     } else {
         LockName::Table
     };
     make_main(&database, lock).await?;
-    let told = settle_main(&database, redis_url.is_some()).await?;
+    let told = settle_main(&database, lock_servers).await?;
     raise_epochs(&database).await?;
     if private {
         forget_earlier_runs(&database).await?;
@@ -50,11 +50,13 @@ pub async fn make_main(database: &Database, lock: LockName) -> anyhow::Result<()
 }
 
 /// Moves `main` to a lock system that is there, if its own is not this time.
-async fn settle_main(database: &Database, has_redis: bool) -> anyhow::Result<Vec<String>> {
+async fn settle_main(
+    database: &Database,
+    lock_servers: &[LockName],
+) -> anyhow::Result<Vec<String>> {
     let is_there = |lock: LockName| match lock {
-        LockName::Redis => has_redis,
         LockName::Mutex | LockName::Table | LockName::Row => true,
-        _ => false,
+        lock => lock_servers.contains(&lock),
     };
     let mut told = Vec::new();
     let mut transaction = database.begin(REQUEST_LIMIT).await?;

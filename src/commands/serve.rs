@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument;
 
+use super::lock_servers::LockServerArgs;
 use super::{UsageError, address, prepare};
 use crate::app::{App, Attempts, HOLDERS_GRACE, Me, Shutdown};
 use crate::database::Database;
@@ -66,10 +67,6 @@ pub struct ServeArgs {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database: Option<String>,
 
-    /// The Redis whose locks are used; without it there are none
-    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_name = "URL")]
-    pub redis_url: Option<String>,
-
     /// Refuse requests that ask for a pause
     #[arg(long, env = "DOUBLEBOOK_NO_FAILPOINTS")]
     pub no_failpoints: bool,
@@ -91,6 +88,10 @@ pub struct ServeArgs {
         value_name = "FOLDER"
     )]
     pub data_dir: PathBuf,
+
+    /// Where the lock servers are; without them there are only the locks that need none
+    #[command(flatten)]
+    pub lock_servers: LockServerArgs,
 }
 
 /// Runs one replica until it is told to stop.
@@ -108,9 +109,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         .parse()
         .map_err(|error| UsageError::new(format!("--name {error}")))?;
     let database_url = database_url(&args)?;
-    if let Some(url) = &args.redis_url {
-        address::check_redis("--redis-url (REDIS_URL)", url)?;
-    }
+    let lock_servers = args.lock_servers.checked()?;
     let listener = listen(args.listen).await?;
     let me = Me {
         name: args.name.clone(),
@@ -120,7 +119,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 
     let database = Database::open(&database_url)?;
     let peers = Peers::new()?;
-    let locks = Locks::new(&database, args.redis_url.as_deref())?;
+    let locks = Locks::new(&database, &lock_servers)?;
     prepare_database(&database_url, &database, &locks).await?;
     enter(&database, &peers, &me).await?;
     locks.compare_all(&database).await;

@@ -19,6 +19,30 @@ use crate::room::{LockServer, Room, store};
 /// How long storing a server's id may take.
 const STORE_LIMIT: Duration = Duration::from_secs(5);
 
+/// Where the lock servers of a replica are. What is not given is not used.
+#[derive(Debug, Clone, Default)]
+pub struct LockServers {
+    /// The URL of the one Redis.
+    pub redis: Option<String>,
+    /// The URLs of the nodes of a Redlock; empty when there is none.
+    pub redlock: Vec<String>,
+    /// The URLs of the members of an etcd cluster; empty when there is none.
+    pub etcd: Vec<String>,
+    /// A ZooKeeper ensemble.
+    pub zookeeper: Option<ZooKeeperServers>,
+    /// The URL of a DynamoDB.
+    pub dynamodb: Option<String>,
+}
+
+/// A ZooKeeper ensemble, and what is asked of it.
+#[derive(Debug, Clone)]
+pub struct ZooKeeperServers {
+    /// `host:port`, with commas between them and perhaps a folder after the last.
+    pub servers: String,
+    /// How long a session should last that is not heard of.
+    pub session: Duration,
+}
+
 /// The lock systems of this replica.
 #[derive(Debug)]
 pub struct Locks {
@@ -40,16 +64,16 @@ struct Compared {
 }
 
 impl Locks {
-    /// The systems that need no server of their own, and Redis if its address is given.
+    /// The systems that need no server of their own, and those whose servers are given.
     ///
     /// # Errors
     /// An address that is none.
-    pub fn new(database: &Database, redis_url: Option<&str>) -> anyhow::Result<Self> {
+    pub fn new(database: &Database, servers: &LockServers) -> anyhow::Result<Self> {
         let mut systems: Vec<Arc<dyn LockSystem>> = vec![
             Arc::new(MutexSystem::default()),
             Arc::new(Table::new(database.leases())),
         ];
-        if let Some(url) = redis_url {
+        if let Some(url) = &servers.redis {
             systems.push(Arc::new(Redis::open(url)?));
         }
         let systems = systems
@@ -84,11 +108,11 @@ impl Locks {
         if name == LockName::Row || self.systems.contains_key(&name) {
             return None;
         }
-        Some(match name {
-            LockName::Redis => {
-                "not configured: REDIS_URL is not set (Debian package redis-server)".to_owned()
-            }
-            other => format!("{other} is not part of this version yet"),
+        Some(match missing_feature(name) {
+            Some(feature) => format!(
+                "not compiled in: build this program with --features {feature}, or full for all"
+            ),
+            None => format!("not configured: {}", how_to_configure(name)),
         })
     }
 
@@ -142,6 +166,30 @@ impl Locks {
             .values()
             .map(|system| system.service.settle(limit));
         futures_util::future::join_all(all).await;
+    }
+}
+
+/// The Cargo feature that a lock system needs and this program was built without.
+fn missing_feature(name: LockName) -> Option<&'static str> {
+    match name {
+        LockName::Etcd if !cfg!(feature = "etcd") => Some("etcd"),
+        LockName::Zookeeper if !cfg!(feature = "zookeeper") => Some("zookeeper"),
+        LockName::Dynamodb if !cfg!(feature = "dynamodb") => Some("dynamodb"),
+        _ => None,
+    }
+}
+
+/// Which setting a lock system needs, and what brings its server.
+fn how_to_configure(name: LockName) -> &'static str {
+    match name {
+        LockName::Redis => "REDIS_URL is not set (Debian package redis-server)",
+        LockName::Redlock => "REDLOCK_URLS is not set (Debian package redis-server)",
+        LockName::Etcd => "ETCD_ENDPOINTS is not set (Debian package etcd-server)",
+        LockName::Zookeeper => "ZOOKEEPER_SERVERS is not set (Debian package zookeeper)",
+        LockName::Dynamodb => {
+            "DYNAMODB_ENDPOINT is not set (npm package amplify-dynamodb-simulator)"
+        }
+        LockName::Mutex | LockName::Table | LockName::Row => "it needs no setting",
     }
 }
 

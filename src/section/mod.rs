@@ -23,7 +23,7 @@ pub use attempt::{Attempt, End, Intent, Kind, Timing, run};
 pub use error::SectionError;
 pub use failpoint::{AtGate, Failpoint, Gates, LONGEST_PAUSE_MS, Point};
 pub use leases_left::LeasesLeft;
-pub use locks::Locks;
+pub use locks::{LockServers, Locks, ZooKeeperServers};
 pub use protection::Protection;
 
 use crate::database::fence::RowId;

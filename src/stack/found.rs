@@ -7,31 +7,43 @@ use std::path::{Path, PathBuf};
 /// Where Debian puts PostgreSQL's programs: a folder per major version, none of them on PATH.
 const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 
-/// Where Debian's `zookeeper` puts its scripts.
-const DEBIAN_ZOOKEEPER: &str = "/usr/share/zookeeper/bin/zkServer.sh";
+/// Where Debian's `zookeeper` puts its program, a Java archive.
+const DEBIAN_ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar";
 
 /// Where `npm install --global` may put DynamoDB Local.
 const NPM_FOLDERS: [&str; 2] = ["/usr/local/lib/node_modules", "/usr/lib/node_modules"];
 
 /// A server this program knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// Redis, or Valkey in its place.
-    Redis,
     /// PostgreSQL.
     Postgres,
+    /// Redis, or Valkey in its place.
+    Redis,
+    /// Five of the same.
+    Redlock,
     /// etcd.
     Etcd,
-    /// ZooKeeper.
+    /// ZooKeeper, which needs Java.
     ZooKeeper,
     /// DynamoDB Local, which needs Java.
     DynamoDb,
 }
 
 /// All of them, in the order in which they are told.
-pub const ALL: [Known; 5] = [
-    Known::Redis,
+pub const ALL: [Known; 6] = [
     Known::Postgres,
+    Known::Redis,
+    Known::Redlock,
+    Known::Etcd,
+    Known::ZooKeeper,
+    Known::DynamoDb,
+];
+
+/// Those that grant locks, by the names of the lock systems.
+pub const LOCK_SERVERS: [Known; 5] = [
+    Known::Redis,
+    Known::Redlock,
     Known::Etcd,
     Known::ZooKeeper,
     Known::DynamoDb,
@@ -50,6 +62,7 @@ impl Known {
     pub fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
+            Self::Redlock => "redlock",
             Self::Postgres => "postgres",
             Self::Etcd => "etcd",
             Self::ZooKeeper => "zookeeper",
@@ -60,10 +73,10 @@ impl Known {
     /// Its program, for messages.
     pub fn program(self) -> &'static str {
         match self {
-            Self::Redis => "redis-server",
+            Self::Redis | Self::Redlock => "redis-server",
             Self::Postgres => "postgres",
             Self::Etcd => "etcd",
-            Self::ZooKeeper => "zkServer.sh",
+            Self::ZooKeeper => "ZooKeeper",
             Self::DynamoDb => "DynamoDB Local",
         }
     }
@@ -71,28 +84,35 @@ impl Known {
     /// What brings it.
     pub fn package(self) -> &'static str {
         match self {
-            Self::Redis => "the package redis-server",
+            Self::Redis | Self::Redlock => "the package redis-server",
             Self::Postgres => "the package postgresql",
             Self::Etcd => "the package etcd-server",
-            Self::ZooKeeper => "the package zookeeper",
+            Self::ZooKeeper => "the package zookeeper (with the package default-jre-headless)",
             Self::DynamoDb => {
                 "the npm package amplify-dynamodb-simulator (with the package default-jre-headless)"
             }
         }
     }
 
-    /// Whether this version starts it; the others are only looked for.
-    pub fn is_used(self) -> bool {
-        matches!(self, Self::Redis | Self::Postgres)
+    /// The Cargo feature that this program was built without and needs to speak to it.
+    pub fn missing_feature(self) -> Option<&'static str> {
+        match self {
+            Self::Etcd if !cfg!(feature = "etcd") => Some("etcd"),
+            Self::ZooKeeper if !cfg!(feature = "zookeeper") => Some("zookeeper"),
+            Self::DynamoDb if !cfg!(feature = "dynamodb") => Some("dynamodb"),
+            _ => None,
+        }
     }
 
     /// Where its program is, if it is there.
     pub fn find(self) -> Option<PathBuf> {
         match self {
-            Self::Redis => on_path("redis-server").or_else(|| on_path("valkey-server")),
+            Self::Redis | Self::Redlock => {
+                on_path("redis-server").or_else(|| on_path("valkey-server"))
+            }
             Self::Postgres => postgres_programs().map(|folder| folder.join("postgres")),
             Self::Etcd => on_path("etcd"),
-            Self::ZooKeeper => on_path("zkServer.sh").or_else(|| file(DEBIAN_ZOOKEEPER.into())),
+            Self::ZooKeeper => on_path("java").and_then(|_| file(DEBIAN_ZOOKEEPER.into())),
             Self::DynamoDb => on_path("java").and_then(|_| dynamodb_local()),
         }
     }

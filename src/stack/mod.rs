@@ -16,8 +16,22 @@ pub mod postgres;
 
 pub mod ready;
 
+pub mod server;
+
 pub mod redis;
 
+pub mod redlock;
+
+pub mod etcd;
+
+pub mod zookeeper;
+
+pub mod dynamodb;
+
 pub use child::Launcher;
+pub use dynamodb::DynamoDbServer;
+pub use etcd::EtcdServer;
 pub use postgres::PostgresServer;
 pub use redis::RedisServer;
+pub use server::{Kind, Server};
+pub use zookeeper::ZooKeeperServer;

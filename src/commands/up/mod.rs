@@ -10,6 +10,8 @@ mod plan;
 
 mod replica;
 
+mod servers;
+
 mod supervision;
 
 use std::path::{Path, PathBuf};
@@ -20,12 +22,13 @@ use futures_util::future::try_join_all;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::data_folder::DataFolder;
-use self::plan::{Database, Plan, Redis};
+use self::plan::{Database, Plan};
 use self::replica::Replica;
+use self::servers::{Addresses, Servers};
 use self::supervision::Supervisor;
+use super::lock_servers::LockServerArgs;
 use super::{LogFormat, say};
-use crate::stack::child::Program;
-use crate::stack::{Launcher, PostgresServer, RedisServer};
+use crate::stack::Launcher;
 
 /// Runs replicas, a database and every lock server found on this machine.
 #[derive(Debug, Args)]
@@ -47,14 +50,10 @@ pub struct UpArgs {
     )]
     pub database: String,
 
-    /// Lock servers to start: auto (every one found), none, or a list such as redis
+    /// Lock servers to start: auto (every one found), none, or a list such as redis,etcd
     /// [default: auto; none with the URL of a database]
     #[arg(long, env = "DOUBLEBOOK_SERVERS")]
     pub servers: Option<String>,
-
-    /// A Redis that runs already, used instead of a private one
-    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_name = "URL")]
-    pub redis_url: Option<String>,
 
     /// The folder of everything that is kept
     #[arg(
@@ -64,6 +63,10 @@ pub struct UpArgs {
         value_name = "FOLDER"
     )]
     pub data_dir: PathBuf,
+
+    /// Lock servers that run already, used instead of private ones
+    #[command(flatten)]
+    pub lock_servers: LockServerArgs,
 }
 
 /// Starts everything, keeps it running until Ctrl-C or SIGTERM, and stops it: replicas first, then servers.
@@ -97,18 +100,6 @@ struct Running {
     database: String,
 }
 
-/// The private servers.
-struct Servers {
-    redis: Option<RedisServer>,
-    postgres: Option<PostgresServer>,
-}
-
-/// Where the replicas find what they share. Both may carry a password.
-struct Addresses {
-    database: String,
-    redis: Option<String>,
-}
-
 async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Running> {
     plan.missing().iter().for_each(say);
     let launcher = Launcher::of_this_program().context("cannot find this program's own file")?;
@@ -117,7 +108,7 @@ async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Run
 
     super::prepare(
         &addresses.database,
-        addresses.redis.as_deref(),
+        &addresses.locks(),
         plan.database_is_ours(),
     )
     .await
@@ -137,54 +128,6 @@ async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Run
         servers,
         database,
     })
-}
-
-impl Servers {
-    async fn start(plan: &Plan, launcher: &Launcher, folder: &Path) -> anyhow::Result<Self> {
-        let redis = match plan.redis {
-            Redis::Private => Some(RedisServer::start(launcher, folder).await?),
-            Redis::Given(_) | Redis::None => None,
-        };
-        let postgres = match plan.database {
-            Database::Postgres => Some(PostgresServer::start(launcher, folder).await?),
-            Database::Sqlite | Database::Url(_) => None,
-        };
-        if let Some(elsewhere) = postgres.as_ref().and_then(PostgresServer::stands_elsewhere) {
-            say(format!(
-                "PostgreSQL's data stands in {}: it does not run as root, and the user it runs as cannot reach {}",
-                elsewhere.display(),
-                folder.display()
-            ));
-        }
-        Ok(Self { redis, postgres })
-    }
-}
-
-impl Addresses {
-    fn of(plan: &Plan, servers: &Servers, folder: &Path) -> anyhow::Result<Self> {
-        let database = match (&plan.database, &servers.postgres) {
-            (Database::Url(url), _) => url.clone(),
-            (_, Some(postgres)) => postgres.url(),
-            (_, None) => sqlite_url(&sqlite_file(folder))?,
-        };
-        let redis = match (&plan.redis, &servers.redis) {
-            (Redis::Given(url), _) => Some(url.clone()),
-            (_, redis) => redis.as_ref().map(RedisServer::url),
-        };
-        Ok(Self { database, redis })
-    }
-
-    /// Tells them to a replica, in its environment: everybody can read its command line.
-    fn tell(&self, replica: Program) -> Program {
-        // Two replicas under one advertised address would answer for each other.
-        let replica = replica
-            .env("DATABASE_URL", &self.database)
-            .without_env("DOUBLEBOOK_ADVERTISE");
-        match &self.redis {
-            Some(url) => replica.env("REDIS_URL", url),
-            None => replica.without_env("REDIS_URL"),
-        }
-    }
 }
 
 fn in_words(plan: &Plan, servers: &Servers, folder: &Path) -> String {
@@ -216,11 +159,8 @@ impl Running {
         for replica in &self.replicas {
             say(format!("  replica {}  {}", replica.name(), replica.url()));
         }
-        if let Some(redis) = &self.servers.redis {
-            say(format!(
-                "  redis      a private one on 127.0.0.1:{}",
-                redis.port()
-            ));
+        for (server, ports) in self.servers.ports() {
+            say(format!("  {:<10} private, on port {ports}", server.name()));
         }
         say(format!("  database   {}", self.database));
         say("press Ctrl-C to stop");
@@ -232,12 +172,7 @@ impl Running {
             replicas.watch(replica);
         }
         let mut servers = Supervisor::default();
-        if let Some(redis) = self.servers.redis {
-            servers.watch(redis);
-        }
-        if let Some(postgres) = self.servers.postgres {
-            servers.watch(postgres);
-        }
+        self.servers.supervise(&mut servers);
         Supervised { replicas, servers }
     }
 }

@@ -3,14 +3,16 @@
 //! A plan can be carried out as far as this machine's files and settings tell. Ports are checked apart, since those of
 //! a run that was killed become free only after a while.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::UpArgs;
+use crate::commands::lock_servers::LockServerArgs;
 use crate::commands::{UsageError, address};
-use crate::stack::found::Known;
+use crate::stack::found::{Known, LOCK_SERVERS};
 use crate::stack::port;
 
 /// How long the ports of a run that was killed may stay in use: longer than its guards need to end everything.
@@ -19,9 +21,6 @@ const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(6);
 /// How often such a port is tried.
 const PORT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The lock servers that are known and not started yet.
-const LATER: [&str; 4] = ["redlock", "etcd", "zookeeper", "dynamodb"];
-
 /// What `up` is to run.
 #[derive(Debug)]
 pub struct Plan {
@@ -29,8 +28,10 @@ pub struct Plan {
     replicas: u16,
     /// Which database.
     pub database: Database,
-    /// Which Redis.
-    pub redis: Redis,
+    /// Which lock servers, and where they come from.
+    pub lock_servers: BTreeMap<Known, Source>,
+    /// How long a ZooKeeper session should last that is not heard of.
+    pub zookeeper_session_ms: u32,
     missing: Vec<String>,
 }
 
@@ -45,15 +46,13 @@ pub enum Database {
     Url(String),
 }
 
-/// The Redis whose locks are used.
+/// Where a lock server comes from.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Redis {
+pub enum Source {
     /// One of our own.
     Private,
-    /// One that is there already.
+    /// One that is there already, at this address.
     Given(String),
-    /// None, and no lock system `redis`.
-    None,
 }
 
 /// What `--servers` says.
@@ -61,8 +60,7 @@ pub enum Redis {
 enum Servers {
     Auto,
     None,
-    /// Redis, so far the only one that can be listed.
-    Redis,
+    Listed(Vec<Known>),
 }
 
 impl Plan {
@@ -81,18 +79,17 @@ impl Plan {
         }
         let database = Database::parse(&args.database)?;
         let servers = Servers::parse(args.servers.as_deref().unwrap_or_default(), &database)?;
-        let redis = Redis::choose(&servers, args.redis_url.as_deref().unwrap_or_default())?;
-
-        let mut missing = Vec::new();
-        if servers == Servers::Auto {
-            missing.extend(missing_line(Known::Redis, "the lock system redis is off"));
-            missing.extend(missing_line(Known::Postgres, "--database postgres is off"));
-        }
+        let lock_servers = choose_all(&servers, &args.lock_servers)?;
+        let missing = match servers {
+            Servers::Auto => what_is_missing(&lock_servers),
+            Servers::None | Servers::Listed(_) => Vec::new(),
+        };
         Ok(Self {
             first_port: args.port,
             replicas: args.replicas,
             database,
-            redis,
+            lock_servers,
+            zookeeper_session_ms: args.lock_servers.zookeeper_session_ms,
             missing,
         })
     }
@@ -140,7 +137,26 @@ fn unusable_port(port: u16, error: &io::Error) -> UsageError {
     }
 }
 
+/// What is not there, or not compiled in, and what that means.
+fn what_is_missing(chosen: &BTreeMap<Known, Source>) -> Vec<String> {
+    let locks = LOCK_SERVERS
+        .into_iter()
+        .filter(|server| !chosen.contains_key(server))
+        .filter_map(|server| {
+            let consequence = format!("the lock system {} is off", server.name());
+            missing_line(server, &consequence)
+        });
+    let database = missing_line(Known::Postgres, "--database postgres is off");
+    locks.chain(database).collect()
+}
+
 fn missing_line(server: Known, consequence: &str) -> Option<String> {
+    if let Some(feature) = server.missing_feature() {
+        return Some(format!(
+            "{} is not compiled in; without --features {feature} {consequence}",
+            server.name()
+        ));
+    }
     let missing = server.required().err()?;
     Some(format!("{missing}; without it {consequence}"))
 }
@@ -175,50 +191,69 @@ impl Servers {
             "" if matches!(database, Database::Url(_)) => Ok(Self::None),
             "" | "auto" => Ok(Self::Auto),
             "none" => Ok(Self::None),
-            names => {
+            names => Ok(Self::Listed(
                 names
                     .split(',')
-                    .try_for_each(|name| check_server(name.trim()))?;
-                Ok(Self::Redis)
-            }
+                    .map(|name| listed(name.trim()))
+                    .collect::<Result<_, _>>()?,
+            )),
         }
     }
 }
 
-fn check_server(name: &str) -> Result<(), UsageError> {
-    if name == "redis" {
-        return required("--servers redis", Known::Redis);
-    }
-    if LATER.contains(&name) {
+/// A lock server that was asked for by name.
+fn listed(name: &str) -> Result<Known, UsageError> {
+    let Some(server) = LOCK_SERVERS
+        .into_iter()
+        .find(|server| server.name() == name)
+    else {
+        let names = LOCK_SERVERS.map(Known::name).join(", ");
         return Err(UsageError::new(format!(
-            "--servers {name}: this version does not use it yet"
+            "--servers {name:?} is unknown: auto, none, or a list of {names}"
+        )));
+    };
+    if let Some(feature) = server.missing_feature() {
+        return Err(UsageError::new(format!(
+            "--servers {name}: this program was built without it; build it with --features {feature}"
         )));
     }
-    Err(UsageError::new(format!(
-        "--servers {name:?} is unknown: auto, none, or a list of redis"
-    )))
+    required(&format!("--servers {name}"), server)?;
+    Ok(server)
 }
 
-impl Redis {
-    /// A private one that was asked for by name comes first, then one that was given, then what is found.
-    fn choose(servers: &Servers, given: &str) -> Result<Self, UsageError> {
-        if *servers == Servers::Redis {
-            return Ok(Self::Private);
-        }
-        if !given.is_empty() {
-            address::check_redis("--redis-url (or REDIS_URL)", given)?;
-            return Ok(Self::Given(given.to_owned()));
-        }
-        match servers {
-            Servers::Auto if Known::Redis.find().is_some() => Ok(Self::Private),
-            _ => Ok(Self::None),
+fn choose_all(
+    servers: &Servers,
+    given: &LockServerArgs,
+) -> Result<BTreeMap<Known, Source>, UsageError> {
+    let mut chosen = BTreeMap::new();
+    for server in LOCK_SERVERS {
+        if let Some(source) = choose(server, servers, given)? {
+            chosen.insert(server, source);
         }
     }
+    Ok(chosen)
+}
+
+/// A private one that was asked for by name comes first, then one that was given, then what is found.
+fn choose(
+    server: Known,
+    servers: &Servers,
+    args: &LockServerArgs,
+) -> Result<Option<Source>, UsageError> {
+    if matches!(servers, Servers::Listed(names) if names.contains(&server)) {
+        return Ok(Some(Source::Private));
+    }
+    if let Some(given) = args.given(server) {
+        args.check(server)?;
+        return Ok(Some(Source::Given(given.to_owned())));
+    }
+    let is_usable = server.missing_feature().is_none() && server.find().is_some();
+    Ok((*servers == Servers::Auto && is_usable).then_some(Source::Private))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Database, Redis, Servers};
+    use super::*;
 
     #[test]
     fn the_url_of_a_database_turns_private_servers_off() {
@@ -233,26 +268,35 @@ mod tests {
 
     #[test]
     fn unknown_servers_are_named() {
-        for name in ["mongo", "redis,mongo", "mongo,redis"] {
+        for name in ["mongo", "redis,mongo", "mongo,redis", "postgres"] {
             let error = Servers::parse(name, &Database::Sqlite).unwrap_err();
-            assert!(error.to_string().contains("mongo"), "{error}");
+            let unknown = if name == "postgres" { name } else { "mongo" };
+            assert!(error.to_string().contains(unknown), "{error}");
         }
-        let later = Servers::parse("etcd", &Database::Sqlite).unwrap_err();
-        assert!(later.to_string().contains("not use it yet"), "{later}");
+    }
+
+    #[test]
+    fn several_servers_can_be_listed() {
+        let listed = Servers::parse("redlock, redis", &Database::Sqlite).unwrap();
+        assert_eq!(listed, Servers::Listed(vec![Known::Redlock, Known::Redis]));
     }
 
     #[test]
     fn a_given_redis_is_used_unless_a_private_one_is_asked_for() {
         let url = "redis://127.0.0.1:6379";
-        assert_eq!(
-            Redis::choose(&Servers::None, url).unwrap(),
-            Redis::Given(url.to_owned())
-        );
-        assert_eq!(
-            Redis::choose(&Servers::Auto, url).unwrap(),
-            Redis::Given(url.to_owned())
-        );
-        assert_eq!(Redis::choose(&Servers::Redis, url).unwrap(), Redis::Private);
-        assert_eq!(Redis::choose(&Servers::None, "").unwrap(), Redis::None);
+        let given = LockServerArgs {
+            redis_url: Some(url.to_owned()),
+            ..LockServerArgs::default()
+        };
+        let nothing = LockServerArgs::default();
+        let redis = |servers: &Servers, given: &LockServerArgs| {
+            choose(Known::Redis, servers, given).unwrap()
+        };
+        let theirs = Some(Source::Given(url.to_owned()));
+        assert_eq!(redis(&Servers::None, &given), theirs);
+        assert_eq!(redis(&Servers::Auto, &given), theirs);
+        let listed = Servers::Listed(vec![Known::Redis]);
+        assert_eq!(redis(&listed, &given), Some(Source::Private));
+        assert_eq!(redis(&Servers::None, &nothing), None);
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::replica::Replica;
 use crate::commands::say;
-use crate::stack::{PostgresServer, RedisServer};
+use crate::stack::{Kind, PostgresServer, Server};
 
 /// The pause before the second start in a row; it doubles with each further one. The first has none.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -127,9 +127,9 @@ impl Restartable for Replica {
 }
 
 #[async_trait]
-impl Restartable for RedisServer {
+impl<K: Kind> Restartable for Server<K> {
     fn title(&self) -> String {
-        "the private Redis".to_owned()
+        format!("the private {} on port {}", K::TITLE, self.port())
     }
 
     async fn ended(&mut self) -> io::Result<ExitStatus> {

@@ -1,0 +1,101 @@
+//! A private ZooKeeper: an ensemble of one, on loopback, its data kept from run to run.
+//!
+//! It runs as a plain Java process, without the scripts of its package, so that it can be stopped and killed like any
+//! other server here.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::child::Program;
+use super::found::{self, Known};
+use super::port;
+use super::server::{Kind, Place, Server};
+
+/// A running ZooKeeper.
+pub type ZooKeeperServer = Server<ZooKeeper>;
+
+/// ZooKeeper, as a kind of server.
+#[derive(Debug)]
+pub struct ZooKeeper;
+
+/// The server's main class. (Apache ZooKeeper Administrator's Guide.)
+const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+
+/// Its unit of time, in ms: a session lasts at least two of them. The default, 2000, would make a lab wait.
+const TICK_MS: u32 = 500;
+
+/// The longest session that it grants, in ms.
+const LONGEST_SESSION_MS: u32 = 600_000;
+
+#[async_trait]
+impl Kind for ZooKeeper {
+    const KNOWN: Known = Known::ZooKeeper;
+    const TITLE: &'static str = "ZooKeeper";
+    /// A Java machine starts slowly on a slow laptop.
+    const START_DEADLINE: Duration = Duration::from_secs(60);
+
+    fn program(program: &Path, place: &Place) -> anyhow::Result<Program> {
+        let settings = place.folder.join("zoo.cfg");
+        let data = place.folder.join("zookeeper");
+        let log = place.folder.join("log4j.properties");
+        fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
+        fs::write(&settings, in_words(&data, place.port))
+            .with_context(|| format!("cannot write {}", settings.display()))?;
+        fs::write(&log, LOG_SETTINGS).with_context(|| format!("cannot write {}", log.display()))?;
+        let java = found::on_path("java").context("java is not on PATH")?;
+        let class_path = format!("{}:{}", place.folder.display(), program.display());
+        Ok(Program::new(java)
+            .args(["-Xmx128m", "-Djava.awt.headless=true", "-cp"])
+            .arg(class_path)
+            .arg(MAIN_CLASS)
+            .arg(settings)
+            .log_to(place.folder.join("zookeeper.log")))
+    }
+
+    async fn answers(place: &Place, pid: Pid) -> bool {
+        port::is_listened_on_by(place.port, pid) && is_ok(place.port).await.unwrap_or(false)
+    }
+
+    fn url(port: u16) -> String {
+        format!("127.0.0.1:{port}")
+    }
+}
+
+/// What goes into `zoo.cfg`.
+fn in_words(data: &Path, port: u16) -> String {
+    format!(
+        "tickTime={TICK_MS}\n\
+         maxSessionTimeout={LONGEST_SESSION_MS}\n\
+         dataDir={}\n\
+         clientPort={port}\n\
+         clientPortAddress=127.0.0.1\n\
+         maxClientCnxns=0\n\
+         admin.enableServer=false\n\
+         4lw.commands.whitelist=ruok\n",
+        data.display()
+    )
+}
+
+/// Warnings only, and on the standard output, which is its log file.
+const LOG_SETTINGS: &str = "\
+log4j.rootLogger=WARN, CONSOLE
+log4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender
+log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout
+log4j.appender.CONSOLE.layout.ConversionPattern=%d{ISO8601} %-5p %m%n
+";
+
+/// Asks "are you ok?" as its monitoring does.
+async fn is_ok(port: u16) -> std::io::Result<bool> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
+    connection.write_all(b"ruok").await?;
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).await?;
+    Ok(answer == b"imok")
+}
