@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use doublebook::stack::child::{Program, StopSignal};
-use doublebook::stack::{Launcher, PostgresServer, RedisServer};
+use doublebook::stack::{Kind, Launcher, PostgresServer, RedisServer, Server, redlock};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use sqlx::{Connection, PgConnection};
@@ -191,6 +191,63 @@ async fn redis_starts_answers_stops_and_starts_again_empty() {
     until("a killed Redis is gone", || is_gone(second)).await;
     redis.start_again().await.unwrap();
     set(&url, "seat", "A2").await;
+}
+
+/// What their data is after it, the contract of their lock systems tests.
+async fn a_lock_server_stops_dies_and_comes_back<K: Kind>() {
+    let folder = TempDir::new().unwrap();
+    let mut server = Server::<K>::start(&launcher(), folder.path())
+        .await
+        .unwrap();
+    let url = server.url();
+    let first = server.pid();
+    server.stop().await.unwrap();
+    assert!(is_gone(first));
+    server.start_again().await.unwrap();
+    assert_eq!(server.url(), url);
+
+    let second = server.pid();
+    server.kill().await.unwrap();
+    until("a killed server is gone", || is_gone(second)).await;
+    server.start_again().await.unwrap();
+
+    // The next run on the same folder begins while the last one's guard is still at work.
+    let third = server.pid();
+    drop(server);
+    let mut next = Server::<K>::start(&launcher(), folder.path())
+        .await
+        .unwrap();
+    until("a dropped server is gone", || is_gone(third)).await;
+    next.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn etcd_stops_dies_and_comes_back() {
+    a_lock_server_stops_dies_and_comes_back::<doublebook::stack::etcd::Etcd>().await;
+}
+
+#[tokio::test]
+async fn zookeeper_stops_dies_and_comes_back() {
+    a_lock_server_stops_dies_and_comes_back::<doublebook::stack::zookeeper::ZooKeeper>().await;
+}
+
+#[tokio::test]
+async fn dynamodb_local_stops_dies_and_comes_back() {
+    a_lock_server_stops_dies_and_comes_back::<doublebook::stack::dynamodb::DynamoDb>().await;
+}
+
+#[tokio::test]
+async fn the_nodes_of_a_redlock_know_nothing_of_each_other() {
+    let folder = TempDir::new().unwrap();
+    let mut nodes = redlock::start(&launcher(), folder.path()).await.unwrap();
+    assert_eq!(nodes.len(), redlock::NODES);
+    set(&nodes[0].url(), "seat", "A1").await;
+    for node in &nodes[1..] {
+        assert_eq!(get(&node.url(), "seat").await, None);
+    }
+    for node in &mut nodes {
+        node.stop().await.unwrap();
+    }
 }
 
 #[tokio::test]
