@@ -7,7 +7,7 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
-    cargo build --release --locked \
+    cargo build --release --locked --features full \
     && cp target/release/doublebook /doublebook \
     && mkdir /empty
 

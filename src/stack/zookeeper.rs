@@ -42,15 +42,15 @@ impl Kind for ZooKeeper {
     const START_DEADLINE: Duration = Duration::from_secs(60);
 
     fn program(program: &Path, place: &Place) -> anyhow::Result<Program> {
-        let settings = place.folder.join("zoo.cfg");
-        let data = place.folder.join("zookeeper");
-        let log = place.folder.join("log4j.properties");
+        let home = place.folder.join("zookeeper");
+        let (settings, log) = (home.join("zoo.cfg"), home.join("log4j.properties"));
+        let data = home.join("data");
         fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         fs::write(&settings, in_words(&data, place.port))
             .with_context(|| format!("cannot write {}", settings.display()))?;
         fs::write(&log, LOG_SETTINGS).with_context(|| format!("cannot write {}", log.display()))?;
         let java = found::on_path("java").context("java is not on PATH")?;
-        let class_path = format!("{}:{}", place.folder.display(), program.display());
+        let class_path = format!("{}:{}", home.display(), program.display());
         Ok(Program::new(java)
             .args(["-Xmx128m", "-Djava.awt.headless=true", "-cp"])
             .arg(class_path)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use clap::CommandFactory;
-use doublebook::commands::Cli;
+use doublebook::commands::{Cli, lock_servers};
+use doublebook::stack::found;
 use serde_json::Value;
 
 use crate::read;
@@ -26,7 +27,14 @@ fn variables() -> BTreeSet<String> {
             .filter_map(|argument| argument.get_env())
     });
     let known = variables.map(|name| name.to_string_lossy().into_owned());
-    known.chain(["RUST_LOG".to_owned()]).collect()
+    // Those of the AWS library are its own.
+    let others = [
+        "RUST_LOG",
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+    ];
+    known.chain(others.map(str::to_owned)).collect()
 }
 
 /// Whether an image is named with its tag, which is not the one that moves.
@@ -84,7 +92,11 @@ fn replicas_wait_for_servers_that_tell_their_health() {
         let before = compose["services"][replica]["depends_on"]
             .as_object()
             .expect("an order");
-        assert_eq!(before.keys().collect::<Vec<_>>(), ["postgres", "redis"]);
+        let always = before.iter().filter(|(_, wait)| wait["required"] != false);
+        assert_eq!(
+            always.map(|(name, _)| name).collect::<Vec<_>>(),
+            ["postgres", "redis"]
+        );
         for (server, wait) in before {
             assert_eq!(
                 wait["condition"], "service_healthy",
@@ -96,6 +108,44 @@ fn replicas_wait_for_servers_that_tell_their_health() {
             );
         }
     }
+}
+
+/// The profile has every lock server, and the replicas are told where each is.
+#[test]
+fn the_profile_of_all_locks_has_what_the_replicas_are_told() {
+    let compose = compose();
+    let in_profile: BTreeSet<&str> = services(&compose)
+        .filter(|(_, service)| service["profiles"][0] == "all-locks")
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let waited_for = compose["services"]["a"]["depends_on"]
+        .as_object()
+        .expect("an order");
+    let optional = waited_for
+        .iter()
+        .filter(|(_, wait)| wait["required"] == false);
+    assert_eq!(
+        optional
+            .map(|(name, _)| name.as_str())
+            .collect::<BTreeSet<_>>(),
+        in_profile
+    );
+
+    let environment = &compose["services"]["a"]["environment"];
+    for server in found::LOCK_SERVERS {
+        let address = environment[lock_servers::variable(server)].as_str();
+        let address = address.unwrap_or_else(|| panic!("no address of {}", server.name()));
+        let hosts = address.split(',').map(host);
+        for host in hosts {
+            assert!(in_profile.contains(host) || host == "redis", "{host}");
+        }
+    }
+}
+
+/// The host of `scheme://host:port`, where scheme and port may be left out.
+fn host(address: &str) -> &str {
+    let (_, host) = address.split_once("://").unwrap_or(("", address));
+    host.split(':').next().unwrap_or(host)
 }
 
 #[test]
