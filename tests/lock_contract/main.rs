@@ -12,8 +12,10 @@ mod forwarder;
 mod in_memory;
 mod mutex;
 mod pair;
+mod processes;
 mod redis;
 mod redis_server;
+mod systems;
 mod table;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
