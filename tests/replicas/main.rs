@@ -50,6 +50,9 @@ mod mutex;
 /// A holder that sleeps beyond its lease and writes late.
 mod paused_holder;
 
+/// A holder whose whole process stands still, and writes late.
+mod stopped_holder;
+
 /// Locking is switched on while an attempt is under way.
 mod switched_on;
 

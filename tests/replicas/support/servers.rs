@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use doublebook::stack::{Launcher, PostgresServer, RedisServer};
+use doublebook::commands::lock_servers::variable;
+use doublebook::stack::found::Known;
+use doublebook::stack::{
+    DynamoDbServer, EtcdServer, Kind, Launcher, PostgresServer, RedisServer, Server,
+    ZooKeeperServer, dynamodb, redlock,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -93,4 +98,67 @@ pub async fn shared_postgres_database(name: &str) -> String {
         })
         .await;
     server.create_database(name).await.expect("a new database")
+}
+
+/// Every lock server but the one Redis, which each world has for itself. Those with a Java machine start slowly, so all
+/// worlds of a test program share them; no test may stop them.
+pub struct LockServers {
+    redlock: Vec<RedisServer>,
+    etcd: EtcdServer,
+    zookeeper: ZooKeeperServer,
+    dynamodb: DynamoDbServer,
+    _folder: Folder,
+}
+
+/// The shortest session of the private ZooKeeper.
+pub const ZOOKEEPER_SESSION_MS: u64 = 1000;
+
+impl LockServers {
+    /// Those that all worlds share.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<LockServers> = OnceCell::const_new();
+        SHARED.get_or_init(|| lasting(Self::start())).await
+    }
+
+    async fn start() -> Self {
+        let folder = Folder::new("locks");
+        let launcher = Launcher::new(PROGRAM);
+        let path = folder.path();
+        let (redlock, etcd, zookeeper, dynamodb) = tokio::try_join!(
+            redlock::start(&launcher, path),
+            Server::start(&launcher, path),
+            Server::start(&launcher, path),
+            Server::start(&launcher, path),
+        )
+        .expect("every lock server starts");
+        Self {
+            redlock,
+            etcd,
+            zookeeper,
+            dynamodb,
+            _folder: folder,
+        }
+    }
+
+    /// What a replica is told of them.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let nodes: Vec<_> = self.redlock.iter().map(Server::url).collect();
+        let mut environment = vec![
+            (variable(Known::Redlock), nodes.join(",")),
+            told(&self.etcd),
+            told(&self.zookeeper),
+            told(&self.dynamodb),
+            (
+                "DOUBLEBOOK_ZOOKEEPER_SESSION_MS",
+                ZOOKEEPER_SESSION_MS.to_string(),
+            ),
+        ];
+        let credentials = dynamodb::CREDENTIALS.iter();
+        environment.extend(credentials.map(|(name, value)| (*name, (*value).to_owned())));
+        environment
+    }
+}
+
+fn told<K: Kind>(server: &Server<K>) -> (&'static str, String) {
+    (variable(K::KNOWN), server.url())
 }

@@ -108,12 +108,28 @@ impl World {
         Own::on(database)
     }
 
-    /// A world of the test's own where the lock is one on the whole SQLite file, since that would stop all other rooms.
+    /// The shared world that has this lock; or one of the test's own where the lock is one on the whole SQLite file,
+    /// since that would stop all other rooms.
     pub async fn for_lock(database: Database, lock: &str) -> Self {
         match (database, lock) {
             (Database::Sqlite, "row") => Self::own(database).start().await,
-            _ => Self::shared(database).await,
+            (_, "mutex" | "redis" | "table" | "row") => Self::shared(database).await,
+            _ => Self::shared_with_all_locks(database).await,
         }
+    }
+
+    /// As [`shared`](Self::shared), with every lock server.
+    async fn shared_with_all_locks(database: Database) -> Self {
+        static SQLITE: OnceCell<Arc<Running>> = OnceCell::const_new();
+        static POSTGRES: OnceCell<Arc<Running>> = OnceCell::const_new();
+        let shared = match database {
+            Database::Sqlite => &SQLITE,
+            Database::Postgres => &POSTGRES,
+        };
+        let running = shared
+            .get_or_init(async || Arc::new(Own::on(database).with_all_locks().runs().await))
+            .await;
+        Self::of(Arc::clone(running))
     }
 
     fn of(running: Arc<Running>) -> Self {
@@ -296,6 +312,7 @@ pub struct Own {
     flags: Vec<&'static str>,
     own_postgres: bool,
     redis_servers: usize,
+    all_locks: bool,
 }
 
 impl Own {
@@ -305,6 +322,7 @@ impl Own {
             flags: Vec::new(),
             own_postgres: false,
             redis_servers: 1,
+            all_locks: false,
         }
     }
 
@@ -317,6 +335,19 @@ impl Own {
     /// With a PostgreSQL that the test may stop.
     pub fn with_its_own_postgres(mut self) -> Self {
         self.own_postgres = true;
+        self
+    }
+
+    /// With the lock servers that this lock needs.
+    pub fn with(self, lock: &str) -> Self {
+        match lock {
+            "mutex" | "redis" | "table" | "row" => self,
+            _ => self.with_all_locks(),
+        }
+    }
+
+    fn with_all_locks(mut self) -> Self {
+        self.all_locks = true;
         self
     }
 
@@ -364,6 +395,10 @@ impl Own {
             Database::Postgres => servers::shared_postgres_database(&database_name()).await,
         };
 
+        let lock_servers = match self.all_locks {
+            true => servers::LockServers::shared().await.environment(),
+            false => Vec::new(),
+        };
         let first_port = free_ports(2);
         let ports = [first_port, first_port + 1];
         let replicas = [A, B].map(|replica| {
@@ -373,10 +408,12 @@ impl Own {
             let redis_url = redis_urls
                 .get(replica as usize)
                 .unwrap_or_else(|| &redis_urls[0]);
-            let environment = [
+            let mut environment = vec![
                 ("DATABASE_URL", database_url.as_str()),
                 ("REDIS_URL", redis_url.as_str()),
             ];
+            let others = lock_servers.iter();
+            environment.extend(others.map(|(name, address)| (*name, address.as_str())));
             let output = folder.join(&format!("{}.log", replica.name()));
             Process::new(&arguments, &environment, &output)
         });
