@@ -22,6 +22,8 @@ const START_LIMIT: Duration = Duration::from_secs(1200);
 enum Does {
     /// Starts replicas.
     Runs,
+    /// Starts replicas that have every lock.
+    RunsWithAllLocks,
     /// Ends by itself.
     Ends,
     /// Is what runs this test.
@@ -33,6 +35,7 @@ enum Does {
 fn does(command: &str) -> Does {
     match command {
         "cargo run --release" | "cargo run --release -- up --database postgres" => Does::Runs,
+        "cargo run --release --features full" => Does::RunsWithAllLocks,
         "cargo run --release -- doctor" => Does::Ends,
         "scripts/test" => Does::IsThisTest,
         _ if command.starts_with("curl ") => Does::Ends,
@@ -60,6 +63,15 @@ fn the_commands_of_the_readme_do_what_it_says() {
         match does(command) {
             Does::Runs => {
                 let running = Running::start(command);
+                sells_twice(&running, &curls);
+                running.ends_with_ctrl_c();
+            }
+            Does::RunsWithAllLocks => {
+                let running = Running::start(command);
+                let locks = running.curl("curl http://127.0.0.1:3001/api/locks");
+                for lock in locks.as_array().expect("a list") {
+                    assert_eq!(lock["available"], true, "{lock}");
+                }
                 sells_twice(&running, &curls);
                 running.ends_with_ctrl_c();
             }
