@@ -31,6 +31,9 @@ mod races;
 /// Two windows on two replicas, and many tabs.
 mod windows;
 
+/// Replicas that stand still or die.
+mod outages;
+
 /// Reload, back and double click.
 mod once;
 
