@@ -25,6 +25,12 @@ mod toggle;
 /// Seats by mouse, and by keyboard alone.
 mod booking;
 
+/// What the tab key reaches, and how it is seen.
+mod tab_key;
+
+/// The page of a room by keyboard alone.
+mod keyboard;
+
 /// Each race by its button, with its diagram.
 mod races;
 
