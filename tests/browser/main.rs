@@ -37,6 +37,9 @@ mod races;
 /// Two windows on two replicas, and many tabs.
 mod windows;
 
+/// A room of ten thousand seats.
+mod large;
+
 /// Replicas that stand still or die.
 mod outages;
 
