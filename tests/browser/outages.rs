@@ -32,6 +32,9 @@ async fn another_replica_that_stands_still_is_said_to_be_silent(database: Databa
     promised("B is said to be silent", SAID, start.elapsed());
     browser.goes_on(&room, "A1", "A2").await;
     browser.reads("#said", "Replica B is silent").await;
+    browser.races("one-seat").await;
+    let went = "Replica B did not answer when the race began: all attempts went to A.";
+    browser.reads("#race", went).await;
 
     let start = Instant::now();
     world.process(B).signal(Signal::SIGCONT);
