@@ -56,18 +56,19 @@ async fn seats_sold_twice(
     snapshot: &mut Session,
     room_id: i64,
 ) -> Result<Vec<SoldTwice>, DatabaseError> {
-    let text = "SELECT booking.seat, booking.buyer, booking.replica, booking.token
-                FROM booking
-                JOIN seat ON seat.room_id = booking.room_id AND seat.name = booking.seat
-                WHERE booking.room_id = $1
-                  AND booking.seat IN (
-                    SELECT seat
+    // Counted in one pass: of a room that was just filled PostgreSQL knows nothing yet, and would count the bookings of
+    // the whole room for each of them.
+    let text = "WITH counted AS (
+                    SELECT seat, buyer, replica, token, seq,
+                           COUNT(*) OVER (PARTITION BY seat) AS times
                     FROM booking
                     WHERE room_id = $1
-                    GROUP BY seat
-                    HAVING COUNT(*) > 1
-                  )
-                ORDER BY seat.row_number, seat.column_number, booking.seq";
+                )
+                SELECT counted.seat, counted.buyer, counted.replica, counted.token
+                FROM counted
+                JOIN seat ON seat.room_id = $1 AND seat.name = counted.seat
+                WHERE counted.times > 1
+                ORDER BY seat.row_number, seat.column_number, counted.seq";
     let mut seats: Vec<SoldTwice> = Vec::new();
     for row in snapshot.all(sql(text).bind(room_id)).await? {
         let seat = row.text("seat")?;

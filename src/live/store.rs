@@ -1,5 +1,7 @@
 //! What the stream reads of a room: whether anything changed, and which seats are not free.
 
+use std::collections::HashMap;
+
 use super::view::LiveSeat;
 use crate::database::{DatabaseError, Session, sql};
 use crate::room::RoomName;
@@ -57,41 +59,63 @@ pub(super) async fn extent(
 }
 
 /// The seats that are not free, row by row, each with its bookings in their order.
+///
+/// Two questions in one snapshot and no join: of a room that was just filled PostgreSQL knows nothing yet, and would
+/// look through all bookings for each seat.
 pub(super) async fn seats(
-    session: &mut Session,
+    snapshot: &mut Session,
     room_id: i64,
 ) -> Result<Vec<LiveSeat>, DatabaseError> {
-    let text = "SELECT seat.name, seat.state, sale.buyer, sale.of_all
+    let mut sales = sales(snapshot, room_id).await?;
+    let text = "SELECT name, state
                 FROM seat
-                LEFT JOIN (
-                    SELECT seat, buyer, seq,
+                WHERE room_id = $1
+                  AND state <> 'free'
+                ORDER BY row_number, column_number";
+    let rows = snapshot.all(sql(text).bind(room_id)).await?;
+    rows.iter()
+        .map(|row| {
+            let seat = row.text("name")?;
+            let sold = sales.remove(&seat).unwrap_or_default();
+            Ok(LiveSeat {
+                state: row.text("state")?,
+                more: sold.of_all.saturating_sub(MOST_BUYERS).max(0),
+                buyers: sold.buyers,
+                seat,
+            })
+        })
+        .collect()
+}
+
+/// The bookings of one seat.
+#[derive(Debug, Default)]
+struct Sales {
+    /// The first of its buyers.
+    buyers: Vec<String>,
+    of_all: i64,
+}
+
+async fn sales(
+    snapshot: &mut Session,
+    room_id: i64,
+) -> Result<HashMap<String, Sales>, DatabaseError> {
+    let text = "WITH sale AS (
+                    SELECT seat, buyer,
                            ROW_NUMBER() OVER (PARTITION BY seat ORDER BY seq) AS nth,
                            COUNT(*) OVER (PARTITION BY seat) AS of_all
                     FROM booking
                     WHERE room_id = $1
-                ) AS sale ON sale.seat = seat.name AND sale.nth <= $2
-                WHERE seat.room_id = $1
-                  AND seat.state <> 'free'
-                ORDER BY seat.row_number, seat.column_number, sale.seq";
-    let mut seats: Vec<LiveSeat> = Vec::new();
-    for row in session
-        .all(sql(text).bind(room_id).bind(MOST_BUYERS))
-        .await?
-    {
-        let seat = row.text("name")?;
-        let buyer = row.maybe_text("buyer")?;
-        if seats.last().is_none_or(|last| last.seat != seat) {
-            let of_all = row.maybe_int("of_all")?.unwrap_or(0);
-            seats.push(LiveSeat {
-                seat,
-                state: row.text("state")?,
-                buyers: Vec::new(),
-                more: of_all.saturating_sub(MOST_BUYERS).max(0),
-            });
-        }
-        if let Some(last) = seats.last_mut() {
-            last.buyers.extend(buyer);
-        }
+                )
+                SELECT seat, buyer, of_all
+                FROM sale
+                WHERE nth <= $2
+                ORDER BY seat, nth";
+    let rows = snapshot.all(sql(text).bind(room_id).bind(MOST_BUYERS));
+    let mut sales: HashMap<String, Sales> = HashMap::new();
+    for row in rows.await? {
+        let of_seat = sales.entry(row.text("seat")?).or_default();
+        of_seat.of_all = row.int("of_all")?;
+        of_seat.buyers.push(row.text("buyer")?);
     }
-    Ok(seats)
+    Ok(sales)
 }

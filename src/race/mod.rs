@@ -97,6 +97,9 @@ pub struct LastRace {
     pub race: Race,
     /// What each attempt got.
     pub attempts: Vec<RacedAttempt>,
+    /// The replicas that did not answer when it began, so that nothing was sent to them.
+    #[serde(default)]
+    pub absent: Vec<String>,
     /// The audit's sentence after it.
     pub sentence: String,
     /// Whether the audit was clean after it.

@@ -7,7 +7,7 @@ use super::track::Track;
 use super::{Race, RaceResult};
 use crate::app::App;
 use crate::database::{CommitError, DatabaseError};
-use crate::peers::{self, Replica};
+use crate::peers;
 use crate::room::{self, Change, Changed, RoomName};
 use crate::section::SectionError;
 
@@ -53,8 +53,11 @@ pub async fn run(app: &Arc<App>, name: &RoomName, race: Race) -> Result<RaceResu
 
 async fn run_to_the_end(app: &App, name: &RoomName, race: Race) -> Result<RaceResult, RaceError> {
     let seats = needs(app, name, race).await?;
-    let replicas = live_replicas(app).await?;
-    let track = Track::new(app, name, &replicas);
+    let (replicas, absent) = peers::replicas(app)
+        .await?
+        .into_iter()
+        .partition(|replica| replica.alive);
+    let track = Track::new(app, name, replicas, absent)?;
     if track.is_taken().await {
         return Err(RaceError::UnderWay);
     }
@@ -62,17 +65,6 @@ async fn run_to_the_end(app: &App, name: &RoomName, race: Race) -> Result<RaceRe
     reset(app, name).await?;
     let halfway = |error| RaceError::Halfway(Box::new(error));
     track.run(race, &seats).await.map_err(halfway)
-}
-
-async fn live_replicas(app: &App) -> Result<Vec<Replica>, RaceError> {
-    let mut replicas = peers::replicas(app).await?;
-    replicas.retain(|replica| replica.alive);
-    if replicas.is_empty() {
-        return Err(RaceError::Needs(
-            "this race needs a replica that answers".to_owned(),
-        ));
-    }
-    Ok(replicas)
 }
 
 async fn reset(app: &App, name: &RoomName) -> Result<(), RaceError> {

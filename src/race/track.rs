@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::contenders::Contender;
-use super::{LastRace, Race, RaceResult, RacedAttempt, store};
+use super::{LastRace, Race, RaceError, RaceResult, RacedAttempt, store};
 use crate::app::App;
 use crate::database::{DatabaseError, REQUEST_LIMIT};
 use crate::name::Name;
@@ -32,24 +32,36 @@ pub(super) struct Track<'a> {
     app: &'a App,
     name: &'a RoomName,
     /// The replicas that answered when the race began, this one among them.
-    replicas: &'a [Replica],
+    replicas: Vec<Replica>,
     /// The others of them. Nobody else is asked anything.
     others: Vec<Replica>,
+    /// Those that did not answer.
+    absent: Vec<Replica>,
 }
 
 impl<'a> Track<'a> {
-    pub(super) fn new(app: &'a App, name: &'a RoomName, replicas: &'a [Replica]) -> Self {
+    pub(super) fn new(
+        app: &'a App,
+        name: &'a RoomName,
+        replicas: Vec<Replica>,
+        absent: Vec<Replica>,
+    ) -> Result<Self, RaceError> {
+        if replicas.is_empty() {
+            let needs = "this race needs a replica that answers".to_owned();
+            return Err(RaceError::Needs(needs));
+        }
         let others = replicas
             .iter()
             .filter(|replica| replica.name != app.me.name)
             .cloned()
             .collect();
-        Self {
+        Ok(Self {
             app,
             name,
             replicas,
             others,
-        }
+            absent,
+        })
     }
 
     /// Whether a race is under way in this room on another replica. Two that begin at the same moment both give way.
@@ -184,6 +196,7 @@ impl<'a> Track<'a> {
         let last = LastRace {
             race,
             attempts: attempts.clone(),
+            absent: self.absent.iter().map(|peer| peer.name.clone()).collect(),
             sentence: audit.sentence.clone(),
             clean: audit.clean,
             records: records.into_iter().flatten().collect(),

@@ -65,8 +65,7 @@ export class Stream extends EventTarget {
     this.#close();
     this.#failures += 1;
     this.dispatchEvent(new CustomEvent('broken', { detail: this.#failures }));
-    const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.#failures - 1));
-    this.#timer = window.setTimeout(() => this.#seenOrHidden(), wait * (0.5 + Math.random()));
+    this.#timer = window.setTimeout(() => this.#seenOrHidden(), pause(this.#failures, Math.random()));
   }
 
   #close() {
@@ -74,4 +73,14 @@ export class Stream extends EventTarget {
     this.#source?.close();
     this.#source = null;
   }
+}
+
+/**
+ * How long to wait after so many failures in a row, in milliseconds: twice as long each time, up to a limit, and no two
+ * pages the same.
+ * @param {number} failures
+ * @param {number} chance from 0 to 1
+ */
+export function pause(failures, chance) {
+  return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failures - 1)) * (0.5 + chance);
 }

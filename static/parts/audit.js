@@ -1,5 +1,6 @@
 // The audit: one sentence, and under it what is wrong in detail.
 
+import { tokenNames } from '../diagram/words.js';
 import { bdi, byId, make, setText } from '../page/dom.js';
 import { signed } from './wallets.js';
 
@@ -54,26 +55,28 @@ function showDetails(place, lines, audit) {
 
 /** @param {Audit} audit @param {string} room @returns {HTMLLIElement[]} */
 function details({ seats_sold_twice: seats, money, wallets, token_disorder: disorder }, room) {
+  const listed = [...seats.slice(0, MOST_LISTED).flatMap(({ bookings }) => bookings), ...disorder.slice(0, MOST_LISTED)];
+  const name = tokenNames(listed.flatMap((one) => ('after_token' in one ? [one.token, one.after_token] : [one.token])));
   const more = [seats, wallets, disorder].reduce((sum, list) => sum + Math.max(0, list.length - MOST_LISTED), 0);
   return [
-    ...seats.slice(0, MOST_LISTED).map(soldTwice),
+    ...seats.slice(0, MOST_LISTED).map((sold) => soldTwice(sold, name)),
     ...(money.opened === money.now ? [] : [make('li', {}, moneyInWords(money))]),
     ...wallets.slice(0, MOST_LISTED).map((off) =>
       make('li', {}, strong(bdi(off.wallet)), ` holds ${signed(off.balance)} and should hold ${signed(off.expected)}.`),
     ),
     ...disorder.slice(0, MOST_LISTED).map((late) =>
-      make('li', {}, strong(late.seat), ': the booking of ', bdi(late.buyer), ` with token ${late.token} (epoch ${late.epoch}) came after one with token ${late.after_token} (epoch ${late.after_epoch}).`),
+      make('li', {}, strong(late.seat), ': the booking of ', bdi(late.buyer), ` with token ${name(late.token)} (epoch ${late.epoch}) came after one with token ${name(late.after_token)} (epoch ${late.after_epoch}).`),
     ),
     ...(more === 0 ? [] : [make('li', {}, `And ${more} more; the `, make('a', { href: `/api/rooms/${room}/audit` }, 'audit as JSON'), ' has them all.')]),
   ];
 }
 
-/** @param {SoldTwice} sold */
-function soldTwice({ seat, bookings }) {
+/** @param {SoldTwice} sold @param {(token: number) => string} name */
+function soldTwice({ seat, bookings }, name) {
   const times = bookings.length > 2 ? `${bookings.length} times, ` : '';
   const between = (/** @type {number} */ index) => (index === bookings.length - 1 ? '.' : bookings.length === 2 ? ' and ' : ', ');
   const sales = bookings.flatMap(({ buyer, replica, token }, index) => [
-    bdi(buyer), ' (replica ', bdi(replica), token === null ? ', no token)' : `, token ${token})`, between(index),
+    bdi(buyer), ' (replica ', bdi(replica), token === null ? ', no token)' : `, token ${name(token)})`, between(index),
   ]);
   return make('li', {}, strong(seat), ` was sold ${times}to `, ...sales);
 }

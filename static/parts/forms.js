@@ -21,7 +21,7 @@ export function enhanceForms(room, parts) {
     await send('PATCH', `${api}/switches`, switches);
     await parts.refresh();
   };
-  onSubmit('switches', (form) => change(switchesOf(new FormData(form))));
+  onSubmit('switches', (form) => change(switchesOf(changed(new FormData(form)))));
   onChange('switches', (name, value) => change(switchesOf([[name, value]])));
   onSubmit('races', async (form, button) => {
     await send('POST', `${api}/races`, { race: button?.getAttribute('value') });
@@ -82,6 +82,16 @@ async function tryTo(does) {
   } catch (problem) {
     showProblem(/** @type {Error} */ (problem));
   }
+}
+
+/**
+ * What differs from how the form was drawn.
+ * @param {FormData} fields
+ */
+function changed(fields) {
+  const was = new URLSearchParams(String(fields.get('was')));
+  fields.delete('was');
+  return [...fields].filter(([name, value]) => was.get(name) !== value);
 }
 
 const TRUTHS = ['locking', 'compare', 'renew'];

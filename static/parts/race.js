@@ -2,7 +2,7 @@
 
 import { Diagram } from '../diagram/view.js';
 import { announce } from '../page/announce.js';
-import { byId, make } from '../page/dom.js';
+import { byId, make, setText } from '../page/dom.js';
 import { ask } from '../page/send.js';
 
 /**
@@ -26,6 +26,7 @@ export class LastRace {
     this.room = room;
     this.parts = parts;
     this.races = byId('races');
+    this.note = this.races.querySelector('h2 span')?.textContent ?? '';
     // The place of the diagram comes and goes with the race.
     parts.addEventListener('fresh', () => this.#markRunning());
   }
@@ -49,6 +50,7 @@ export class LastRace {
       this.name = race;
       this.#givingUp = window.setTimeout(() => this.change({ race, state: 'ended' }), LONGEST_RACE);
       this.#markRunning();
+      announce('race', 'A race is running.');
       return;
     }
     this.#running = null;
@@ -104,5 +106,6 @@ export class LastRace {
       button.classList.toggle('runs', runs);
     }
     document.body.classList.toggle('running', this.#running !== null);
+    setText(this.races.querySelector('h2 span'), this.#running === null ? this.note : '· one is running; another can start when it has ended');
   }
 }

@@ -1,11 +1,16 @@
 // The replicas in the header, and what to do when the one that served this page is gone.
 
+import { announce } from '../page/announce.js';
 import { bdi, byId, make } from '../page/dom.js';
+
+const ALIVE = 'alive';
+const GONE = 'does not answer';
 
 /** @typedef {{name: string, url: string, alive: boolean, silent?: boolean}} Replica */
 
 export class Replicas {
   /** @type {Map<string, string>} where each replica has this page */ #pages = new Map();
+  /** @type {Map<string, string>} what was said of each */ #words = new Map();
 
   /** @param {string} me */
   constructor(me) {
@@ -16,6 +21,7 @@ export class Replicas {
       if (link) {
         this.#pages.set(entry.getAttribute('data-name') ?? '', link.href);
       }
+      this.#words.set(entry.getAttribute('data-name') ?? '', entry.classList.contains('gone') ? GONE : ALIVE);
     }
   }
 
@@ -27,21 +33,42 @@ export class Replicas {
       }
     }
     this.list.replaceChildren(...replicas.map((replica) => this.#entry(replica)));
+    this.#sayWhatIsNew(replicas);
   }
 
   /** @param {Replica} replica */
-  #entry({ name, alive, silent }) {
-    const words = !alive ? 'does not answer' : silent ? 'is silent' : 'alive';
-    const well = alive && !silent;
+  #entry(replica) {
+    const { name, alive } = replica;
+    const words = inWords(replica);
+    const well = words === ALIVE;
     const link = name !== this.me && alive ? this.#pages.get(name) : undefined;
     const shown = link ? make('a', { href: link }, bdi(name)) : bdi(name);
     return make('li', { class: well ? 'pill' : 'pill gone', 'data-name': name }, make('span', { 'aria-hidden': 'true' }, well ? '●' : '○'), ' ', shown, ` ${words}`);
   }
 
-  /** Where else this page can be had. */
-  elsewhere() {
-    return [...this.#pages].filter(([name]) => name !== this.me);
+  /** @param {Replica[]} replicas */
+  #sayWhatIsNew(replicas) {
+    for (const replica of replicas) {
+      const words = inWords(replica);
+      if ((this.#words.get(replica.name) ?? words) !== words) {
+        announce(`replica ${replica.name}`, `Replica ${replica.name} ${words === ALIVE ? 'is alive again' : words}.`);
+      }
+      this.#words.set(replica.name, words);
+    }
   }
+
+  /** Where else this page can be had: at replicas that were there when last heard of. */
+  elsewhere() {
+    return [...this.#pages].filter(([name]) => name !== this.me && this.#words.get(name) === ALIVE);
+  }
+}
+
+/** @param {Replica} replica */
+function inWords({ alive, silent }) {
+  if (alive) {
+    return ALIVE;
+  }
+  return silent ? 'is silent' : GONE;
 }
 
 /**
@@ -50,9 +77,21 @@ export class Replicas {
  */
 export function sayBroken(replicas) {
   const place = byId('link-state');
-  const others = replicas.elsewhere().flatMap(([name, page]) => [' ', make('a', { class: 'button', href: page }, 'Go on at replica ', bdi(name))]);
+  if (!place.hidden) {
+    // It stands there; drawn anew, it would be read out again and take the focus from its links.
+    return;
+  }
+  const others = replicas.elsewhere().flatMap(([name, page]) => [' ', make('a', { class: 'button', href: page, onclick: takeBuyerAlong }, 'Go on at replica ', bdi(name))]);
   place.replaceChildren('Replica ', bdi(replicas.me), ' does not answer; trying again. What you see may be old.', ...others);
   place.hidden = false;
+}
+
+/** Who is typed in here is the buyer there. @param {Event} event */
+function takeBuyerAlong({ currentTarget }) {
+  const link = /** @type {HTMLAnchorElement} */ (currentTarget);
+  const page = new URL(link.href);
+  page.searchParams.set('buyer', /** @type {HTMLInputElement} */ (byId('buyer')).value);
+  link.href = page.href;
 }
 
 export function sayConnected() {

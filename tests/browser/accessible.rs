@@ -41,12 +41,7 @@ async fn no_page_has_a_violation(database: Database) {
             browser.has_no_violation(&axe, page).await;
         }
         browser.opens(&world, A, &raced).await;
-        browser
-            .finds(
-                "the race is drawn",
-                "return document.querySelectorAll('#diagram svg .item').length > 0",
-            )
-            .await;
+        browser.has_drawn_the_race().await;
     }
     browser
         .was_well_behaved_but(&["/that-nobody-made - Failed to load resource"])

@@ -25,11 +25,23 @@ mod toggle;
 /// Seats by mouse, and by keyboard alone.
 mod booking;
 
+/// What the tab key reaches, and how it is seen.
+mod tab_key;
+
+/// The page of a room by keyboard alone.
+mod keyboard;
+
 /// Each race by its button, with its diagram.
 mod races;
 
 /// Two windows on two replicas, and many tabs.
 mod windows;
+
+/// A room of ten thousand seats.
+mod large;
+
+/// Replicas that stand still or die.
+mod outages;
 
 /// Reload, back and double click.
 mod once;

@@ -12,6 +12,7 @@ on_both_databases!(
     crowd,
     paused_holder_without_fence,
     paused_holder_with_fence,
+    a_race_that_runs_is_said_to_run_and_another_is_refused,
 );
 
 /// Long enough that two who are sent at once are in the same section, on any machine.
@@ -149,4 +150,26 @@ async fn paused_holder_with_fence(database: Database) {
     );
     assert_eq!(browser.count("td.often").await, 0);
     browser.was_well_behaved().await;
+}
+
+/// Begun by somebody else.
+async fn a_race_that_runs_is_said_to_run_and_another_is_refused(database: Database) {
+    let switches = json!({"ttl_ms": 5000, "wait_ms": 20_000});
+    let (_world, room, browser) = opened(database, switches).await;
+    // From here on it listens.
+    room.books("Zoe", "E8").await.is("booked");
+    browser.shows("E8", &["Zoe"]).await;
+    let theirs = room.clone();
+    let race = tokio::spawn(async move { theirs.race("paused-holder").await });
+    let waits = "another can start when it has ended";
+    browser.reads("#races", waits).await;
+    browser.clicks("#races button[value=one-seat]").await;
+    browser.reads("#problem", "A race is under way").await;
+
+    let race = race.await.expect("it ends");
+    assert_eq!(race["attempts"].as_array().map(Vec::len), Some(2));
+    browser.has_raced("paused-holder").await;
+    assert!(!browser.text("#races").await.contains(waits));
+    let refused = "/races - Failed to load resource: the server responded with a status of 409";
+    browser.was_well_behaved_but(&[refused]).await;
 }

@@ -32,6 +32,9 @@ mod failpoints;
 /// The page without script.
 mod page;
 
+/// The page is small, and soon there.
+mod light;
+
 /// Two buyers and one seat.
 mod one_seat;
 

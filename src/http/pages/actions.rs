@@ -19,23 +19,24 @@ use super::problem_page::ProblemPage;
 use super::via;
 use super::view::switch_value;
 use crate::app::App;
+use crate::database::REQUEST_LIMIT;
 use crate::http::Shared;
 use crate::http::attempts::{BookingBody, TransferBody, run_booking, run_transfer};
 use crate::http::problem::Problem;
 use crate::http::races::RaceBody;
 use crate::http::rooms::{change_switches, reset_room};
-use crate::race::{self, RaceError};
-use crate::room::RoomName;
+use crate::race::{self, Race, RaceError};
+use crate::room::{self, RoomName};
 
 type Form = Result<Fields, Problem>;
 
-/// `POST /rooms/{room}/switches`: any of the switches, each by its JSON name.
+/// `POST /rooms/{room}/switches`: any of the switches, each by its JSON name, and in `was` how they stood on the page.
 pub async fn switches(State(app): Shared, place: Place, form: Form) -> Response {
     answer(&place, set_switches(&app, &place, form).await)
 }
 
 async fn set_switches(app: &App, place: &Place, form: Form) -> Result<String, Problem> {
-    let patch = form?.read_with(switch_value)?;
+    let patch = form?.changed()?.read_with(switch_value)?;
     change_switches(app, &place.room, patch).await?;
     Ok(place.page())
 }
@@ -117,7 +118,8 @@ async fn try_to_transfer(app: &Arc<App>, room: &RoomName, form: Form) -> Result<
     Ok(Told { attempts, buyer })
 }
 
-/// `POST /rooms/{room}/races`: `race`. Who clicks twice sees the race that the first click began.
+/// `POST /rooms/{room}/races`: `race`. Who clicks twice sees the race that the first click began; who asked for another
+/// one is told that it was not run.
 pub async fn race(State(app): Shared, place: Place, form: Form) -> Response {
     answer(&place, run_race(&app, &place, form).await)
 }
@@ -126,10 +128,21 @@ async fn run_race(app: &Arc<App>, place: &Place, form: Form) -> Result<String, P
     let RaceBody { race } = form?.read()?;
     match race::run(app, &place.room, race).await {
         Ok(_) => {}
-        Err(RaceError::UnderWay) => app.races.ended(&place.room).await,
+        Err(RaceError::UnderWay) if has_run(app, &place.room, race).await? => {}
         Err(error) => return Err(error.into()),
     }
     Ok(place.page())
+}
+
+/// Waits for the end of the race under way and tells whether it was this one.
+async fn has_run(app: &App, room: &RoomName, race: Race) -> Result<bool, Problem> {
+    app.races.ended(room).await;
+    let mut session = app.database.read(REQUEST_LIMIT).await?;
+    let Some((room, _)) = room::store::load(&mut session, room, &[]).await? else {
+        return Ok(false);
+    };
+    let last = race::last(&mut session, room.id).await?;
+    Ok(last.is_some_and(|last| last.race == race))
 }
 
 #[derive(Deserialize)]

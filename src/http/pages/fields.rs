@@ -60,6 +60,21 @@ impl Fields {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Without the fields that are as the field `was` tells, a form in itself: how they stood when the page was drawn.
+    /// Whoever sends a whole form to change one thing must not set back what others changed meanwhile.
+    ///
+    /// # Errors
+    /// A `was` that is no form.
+    pub fn changed(mut self) -> Result<Self, Problem> {
+        let Some(at) = self.0.iter().position(|(field, _)| field == "was") else {
+            return Ok(self);
+        };
+        let (_, was) = self.0.remove(at);
+        let was = Self::parse(was.as_bytes())?;
+        self.0.retain(|field| !was.0.contains(field));
+        Ok(self)
+    }
+
     /// Reads all fields into a value, each as text.
     ///
     /// # Errors
@@ -143,6 +158,16 @@ mod tests {
             let problem = Fields::parse(form.as_bytes()).unwrap_err();
             assert_eq!((problem.status, problem.word), (400, "invalid-form"));
         }
+    }
+
+    #[test]
+    fn what_is_as_it_was_is_left_out() {
+        let changed = |form: &[u8]| Ok::<_, Problem>(Fields::parse(form)?.changed()?.0);
+        let form = b"lock=redis&compare=true&was=lock%3Dredis%26compare%3Dfalse";
+        assert_eq!(changed(form).unwrap(), [pair("compare", "true")]);
+        assert_eq!(changed(b"a=1").unwrap(), [pair("a", "1")]);
+        assert_eq!(changed(b"a=1&was=").unwrap(), [pair("a", "1")]);
+        assert_eq!(changed(b"a=1&was=%25ff").unwrap_err().word, "invalid-form");
     }
 
     #[test]

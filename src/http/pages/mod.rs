@@ -1,7 +1,8 @@
 //! The pages: server-rendered, whole without script.
 //!
 //! Promises: a page shows what the API tells, in words; a form runs what the API runs and answers 303, so reload and
-//! back do nothing twice; nothing is loaded from another host. A page is of the moment in which it was asked for; its
+//! back do nothing twice; nothing is loaded from another host; who takes gzip gets it, since a workshop shares one bad
+//! Wi-Fi. A page is of the moment in which it was asked for; its
 //! script, where there is one, keeps it so.
 
 mod actions;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 
 pub use files::address as file;
 pub use page::page;
@@ -42,4 +45,6 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/rooms/{room}/parts", get(room_page::parts))
         .nest("/rooms/{room}", forms)
         .route("/static/{version}/{*file}", get(files::serve))
+        // A page of ten thousand seats is made small within some milliseconds, or not at all.
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
 }

@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::problem_page::ProblemPage;
 use super::view::{
     AttemptView, AuditView, Control, LastRaceView, LockRow, RaceButton, SeatMap, Sold, Summary,
-    SwitchView, WalletsView, lock_table, race_buttons, switchboard,
+    SwitchView, WalletsView, as_drawn, lock_table, race_buttons, switchboard,
 };
 use super::{files, page, via};
 use crate::app::App;
@@ -196,6 +196,7 @@ struct Parts {
     last: Option<LastRaceView>,
     attempts: Vec<AttemptView>,
     switches: Vec<SwitchView>,
+    switches_as_drawn: String,
     locks: Vec<LockRow>,
 }
 
@@ -203,12 +204,14 @@ impl Parts {
     fn new(app: &App, switches: &Switches, last: &Last) -> Self {
         let locks = shown_locks(app);
         let lock = switches.lock;
+        let board = switchboard(switches, app.database.dialect(), &locks);
         Self {
             summary: Summary::new(switches, app.locks.why_not(lock)),
             races: race_buttons(last.race.as_ref()),
             last: last.race.as_ref().map(LastRaceView::new),
             attempts: last.attempts.clone(),
-            switches: switchboard(switches, app.database.dialect(), &locks),
+            switches_as_drawn: as_drawn(&board),
+            switches: board,
             locks: lock_table(&locks, lock.as_str()),
         }
     }

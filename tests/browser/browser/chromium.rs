@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub struct Chromium {
     driver: Option<WebDriver>,
     port: u16,
     chromedriver: Child,
-    _folder: Scratch,
+    folder: Scratch,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -68,20 +68,25 @@ impl Chromium {
             driver: None,
             port,
             chromedriver,
-            _folder: folder,
+            folder,
             _turn: turn,
         };
-        let capabilities = capabilities(script, &this._folder.join("profile"));
+        let capabilities = capabilities(script, &this.folder);
         this.driver = Some(this.session(capabilities).await);
         let pid = this.driver().capabilities().get("goog:processID");
         if let Some(pid) = pid.and_then(Value::as_u64) {
-            this._folder.ends(u32::try_from(pid).expect("a process id"));
+            this.folder.ends(u32::try_from(pid).expect("a process id"));
         }
         this
     }
 
     pub fn driver(&self) -> &WebDriver {
         self.driver.as_ref().expect("it has started")
+    }
+
+    /// Where it saves files.
+    pub fn downloads(&self) -> PathBuf {
+        downloads(&self.folder)
     }
 
     async fn session(&self, capabilities: ChromeCapabilities) -> WebDriver {
@@ -148,18 +153,24 @@ fn chromedriver(port: u16, home: &Path) -> Child {
         .expect("chromedriver starts (Debian: chromium-driver)")
 }
 
-fn capabilities(script: Script, profile: &Path) -> ChromeCapabilities {
+fn downloads(folder: &Scratch) -> PathBuf {
+    folder.join("downloads")
+}
+
+fn capabilities(script: Script, folder: &Scratch) -> ChromeCapabilities {
     let mut capabilities = ChromeCapabilities::new();
-    let profile = format!("--user-data-dir={}", profile.display());
+    let profile = format!("--user-data-dir={}", folder.join("profile").display());
     for flag in FLAGS.into_iter().chain([profile.as_str()]) {
         capabilities.add_arg(flag).expect("a flag");
     }
+    let mut preferences = json!({"download.default_directory": downloads(folder)});
     if script == Script::Off {
-        let blocked = json!({"profile.managed_default_content_settings.javascript": 2});
-        capabilities
-            .set_browser_option("prefs", blocked)
-            .expect("a preference");
+        let javascript = "profile.managed_default_content_settings.javascript";
+        preferences[javascript] = json!(2);
     }
+    capabilities
+        .set_browser_option("prefs", preferences)
+        .expect("preferences");
     capabilities
         .set_browser_log_level(LoggingPrefsLogLevel::All)
         .expect("a level");

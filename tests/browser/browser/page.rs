@@ -254,6 +254,11 @@ impl Browser {
     /// Presses the button of a race and waits until its end is told and drawn.
     pub async fn races(&self, race: &str) {
         self.clicks(&format!("#races button[value={race}]")).await;
+        self.has_raced(race).await;
+    }
+
+    /// Waits until the end of a race is told and drawn.
+    pub async fn has_raced(&self, race: &str) {
         let drawn = "const told = document.querySelector('#race .cause')?.textContent ?? '';
             const named = document.querySelector('#race h2')?.textContent ?? '';
             return !document.body.classList.contains('running')
@@ -266,6 +271,22 @@ impl Browser {
         let what = format!("the race {race} is told and drawn");
         self.finds_within(&what, RACE, drawn, vec![json!(race)])
             .await;
+    }
+
+    /// Waits until the last race is drawn, on a page that was opened after it.
+    pub async fn has_drawn_the_race(&self) {
+        let drawn = "return document.querySelectorAll('#diagram svg .item').length > 0";
+        self.finds("the race is drawn", drawn).await;
+    }
+
+    /// Waits until the browser has saved a file, and gives its text.
+    pub async fn has_saved(&self, name: &str) -> String {
+        let file = self.chromium.downloads().join(name);
+        let (text, _) = eventually(name, PATIENCE, async || {
+            std::fs::read_to_string(&file).map_err(|error| error.to_string())
+        })
+        .await;
+        text
     }
 
     /// What is marked in the diagram, by class, as a screen reader hears it.

@@ -1,6 +1,6 @@
 //! The audit in detail, under its one sentence.
 
-use super::words::{self, signed};
+use super::words::{self, TokenNames, signed};
 use crate::audit::{Audit, Disorder, SoldTwice, WalletOff};
 
 /// How many of one kind are listed; the seat map and the audit's JSON have them all.
@@ -26,6 +26,8 @@ pub struct AuditView {
     pub wallets: Vec<WalletLine>,
     /// Bookings out of the order of their tokens.
     pub disorder: Vec<Disorder>,
+    /// How tokens are named in these lines.
+    pub tokens: TokenNames,
     /// Whether there are too many lines to show at once.
     pub folded: bool,
     /// How many violations are not listed here.
@@ -53,14 +55,16 @@ impl AuditView {
             audit.wallets.len(),
             audit.token_disorder.len(),
         ];
+        let (seats, disorder) = (first(&audit.seats_sold_twice), first(&audit.token_disorder));
         Self {
             clean: audit.clean,
             sentence: audit.sentence.clone(),
             hint: hint(audit, locking),
-            seats: first(&audit.seats_sold_twice),
+            tokens: TokenNames::of(tokens(&seats, &disorder)),
+            seats,
             money: money(audit),
             wallets: first(&audit.wallets).iter().map(wallet_line).collect(),
-            disorder: first(&audit.token_disorder),
+            disorder,
             folded: lists.iter().sum::<usize>() > MOST_UNFOLDED,
             more: lists
                 .into_iter()
@@ -84,6 +88,14 @@ fn hint(audit: &Audit, locking: bool) -> Option<&'static str> {
 
 fn first<T: Clone>(list: &[T]) -> Vec<T> {
     list.iter().take(MOST_LISTED).cloned().collect()
+}
+
+fn tokens(seats: &[SoldTwice], disorder: &[Disorder]) -> Vec<i64> {
+    let sales = seats.iter().flat_map(|sold| &sold.bookings);
+    let late = disorder
+        .iter()
+        .flat_map(|late| [late.token, late.after_token]);
+    sales.filter_map(|sale| sale.token).chain(late).collect()
 }
 
 fn money(audit: &Audit) -> Option<String> {

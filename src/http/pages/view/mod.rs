@@ -17,6 +17,6 @@ pub use lock_table::{LockRow, lock_table};
 pub use race::{LastRaceView, RaceButton, race_buttons};
 pub use seats::{SeatMap, Sold};
 pub use summary::Summary;
-pub use switchboard::{Control, SwitchView, switchboard};
+pub use switchboard::{Control, SwitchView, as_drawn, switchboard};
 pub use switches::switch_value;
 pub use wallets::WalletsView;

@@ -1,5 +1,7 @@
 //! The races: their buttons, and what came of the last one.
 
+use std::collections::BTreeSet;
+
 use super::attempt::{StepRow, step_rows, what};
 use super::words::{self, Tone, milliseconds};
 use crate::race::{LastRace, Race, RacedAttempt};
@@ -71,6 +73,8 @@ pub struct LastRaceView {
     pub sentence: String,
     /// Whether the audit was clean.
     pub clean: bool,
+    /// Who was not there, and who was asked instead.
+    pub absent: Option<String>,
     /// All steps, in the order of their times.
     pub steps: Vec<StepRow>,
 }
@@ -107,6 +111,7 @@ impl LastRaceView {
             folded: last.attempts.len() > MOST_UNFOLDED,
             sentence: last.sentence.clone(),
             clean: last.clean,
+            absent: absent(last),
             steps: step_rows(&last.records),
         }
     }
@@ -148,24 +153,63 @@ fn summary(attempts: &[RacedAttempt]) -> String {
     format!("{all}: {}", each.join(", "))
 }
 
+/// `Replica B did not answer when the race began: all attempts went to A.`
+fn absent(last: &LastRace) -> Option<String> {
+    if last.absent.is_empty() {
+        return None;
+    }
+    let asked: BTreeSet<&str> = (last.attempts.iter())
+        .map(|raced| raced.replica.as_str())
+        .collect();
+    let absent = last.absent.join(", ");
+    let replica = if last.absent.len() == 1 {
+        "Replica"
+    } else {
+        "Replicas"
+    };
+    let asked = Vec::from_iter(asked).join(", ");
+    Some(format!(
+        "{replica} {absent} did not answer when the race began: all attempts went to {asked}."
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
 
     use super::*;
 
-    #[test]
-    fn equal_outcomes_are_counted_together() {
-        let raced = |outcome: &str| RacedAttempt {
+    fn raced(outcome: &str, replica: &str) -> RacedAttempt {
+        RacedAttempt {
             attempt: Uuid::nil(),
-            replica: "A".to_owned(),
+            replica: replica.to_owned(),
             buyer: "Ana".to_owned(),
             status: 201,
             outcome: outcome.to_owned(),
             token: None,
             ms: 1.0,
+        }
+    }
+
+    #[test]
+    fn who_was_not_there_is_named() {
+        let mut last = LastRace {
+            race: Race::OneSeat,
+            attempts: vec![raced("booked", "C"), raced("seat-taken", "A")],
+            absent: Vec::new(),
+            sentence: String::new(),
+            clean: true,
+            records: Vec::new(),
         };
-        let attempts = ["booked", "seat-taken", "booked"].map(raced);
+        assert_eq!(absent(&last), None);
+        last.absent = vec!["B".to_owned()];
+        let said = "Replica B did not answer when the race began: all attempts went to A, C.";
+        assert_eq!(absent(&last).as_deref(), Some(said));
+    }
+
+    #[test]
+    fn equal_outcomes_are_counted_together() {
+        let attempts = ["booked", "seat-taken", "booked"].map(|outcome| raced(outcome, "A"));
         assert_eq!(summary(&attempts), "3 attempts: 2 booked, 1 seat-taken");
     }
 }

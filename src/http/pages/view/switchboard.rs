@@ -179,6 +179,26 @@ pub fn switchboard(switches: &Switches, dialect: Dialect, locks: &[ShownLock]) -
     ]
 }
 
+/// The switches as a form in itself: what the page's form holds as long as nobody touches it.
+pub fn as_drawn(switchboard: &[SwitchView]) -> String {
+    let pair = |switch: &SwitchView| Some(format!("{}={}", switch.name, switch.control.value()?));
+    let pairs: Vec<_> = switchboard.iter().filter_map(pair).collect();
+    pairs.join("&")
+}
+
+impl Control {
+    /// What it is set to.
+    fn value(&self) -> Option<String> {
+        match self {
+            Self::Few(choices) | Self::Many(choices) => choices
+                .iter()
+                .find(|choice| choice.chosen)
+                .map(|choice| choice.value.to_owned()),
+            Self::Number { value, .. } => Some(value.to_string()),
+        }
+    }
+}
+
 fn on_off(is_on: bool) -> Control {
     few(is_on, [(true, "true", "on"), (false, "false", "off")])
 }

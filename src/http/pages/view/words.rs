@@ -1,5 +1,7 @@
 //! Words that several parts of the page share.
 
+use std::collections::BTreeSet;
+
 use crate::wallet::Money;
 
 /// How something ended, as the page shows it: by a word, a colour and a pattern, never by colour alone.
@@ -52,6 +54,52 @@ pub fn outcome(word: &str) -> (&str, Tone) {
     (said, Tone::Refused)
 }
 
+/// Tokens by their last digits. They are long, since some lock systems begin with a time, and what all of them share at
+/// the front tells nobody anything. The diagram names them in the same way (`static/diagram/words.js`).
+#[derive(Debug)]
+pub struct TokenNames {
+    /// How many digits are left out.
+    cut: usize,
+}
+
+impl TokenNames {
+    /// For these tokens: different ones have different names.
+    pub fn of(tokens: impl IntoIterator<Item = i64>) -> Self {
+        let tokens: BTreeSet<i64> = tokens.into_iter().collect();
+        let texts: Vec<String> = tokens.iter().map(i64::to_string).collect();
+        let shared = match &texts[..] {
+            [] => 0,
+            [only] => only.len().saturating_sub(6),
+            [first, others @ ..] => {
+                let shared = others.iter().map(|other| shared_front(first, other));
+                shared.min().unwrap_or_default()
+            }
+        };
+        let shortest = texts.iter().map(String::len).min().unwrap_or_default();
+        Self {
+            cut: shared.min(shortest.saturating_sub(4)),
+        }
+    }
+
+    /// The name of one of them.
+    pub fn name(&self, token: &i64) -> String {
+        let text = token.to_string();
+        match text.get(self.cut..) {
+            Some(rest) if self.cut > 3 => format!("…{rest}"),
+            _ => text,
+        }
+    }
+}
+
+/// How many digits are alike at the front of two numbers of one length.
+fn shared_front(one: &str, other: &str) -> usize {
+    if one.len() != other.len() {
+        return 0;
+    }
+    let pairs = one.bytes().zip(other.bytes());
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
 /// An amount with a real minus sign.
 pub fn signed(amount: Money) -> String {
     amount.to_string().replace('-', "−")
@@ -80,6 +128,26 @@ pub fn milliseconds(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_are_named_by_where_they_differ() {
+        let names = |tokens: &[i64]| {
+            let names = TokenNames::of(tokens.iter().copied());
+            tokens
+                .iter()
+                .map(|token| names.name(token))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(&[57_471_056_124_736, 57_471_056_156_896]),
+            ["…24736", "…56896"]
+        );
+        assert_eq!(names(&[57_471_056_124_736]), ["…124736"]);
+        assert_eq!(names(&[100_001, 100_002]), ["100001", "100002"]);
+        assert_eq!(names(&[10_000_001, 10_000_002]), ["…0001", "…0002"]);
+        assert_eq!(names(&[7, 57_471_056_124_736]), ["7", "57471056124736"]);
+        assert!(names(&[]).is_empty());
+    }
 
     #[test]
     fn numbers_are_said_as_people_say_them() {

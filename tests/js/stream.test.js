@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { pause } from '../../static/page/stream.js';
+
+test('pages whose stream broke off at once come back one after the other', () => {
+  const chances = [0, 0.25, 0.5, 0.75, 1];
+  assert.deepEqual(chances.map((chance) => pause(1, chance)), [250, 375, 500, 625, 750]);
+});
+
+test('a page waits longer after each failure, and never for long', () => {
+  assert.deepEqual([1, 2, 3, 4, 5, 6, 100].map((failures) => pause(failures, 0.5)), [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+});
