@@ -7,9 +7,16 @@
 
 mod broken;
 mod contract;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
+#[cfg(feature = "dynamodb")]
+mod dynamodb_server;
 mod faults;
 mod forwarder;
 mod in_memory;
+#[cfg(feature = "dynamodb")]
+#[path = "../replicas/support/keeper.rs"]
+mod keeper;
 mod mutex;
 mod pair;
 mod redis;
