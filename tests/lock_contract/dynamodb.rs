@@ -1,6 +1,7 @@
 //! DynamoDB keeps the contract, and what only DynamoDB can do wrong.
 
 use std::{
+    collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
@@ -22,14 +23,25 @@ use crate::{
     dynamodb_server::{client, items, new_table, open, shared_url, start},
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
-        short, soon, wish,
+        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken, key, soon,
+        wish,
     },
 };
 
+/// A lease that runs out within a test, and outlives a request even where the server has to share two processors with
+/// all other tests.
+const LEASE: Duration = Duration::from_millis(1_500);
+
 async fn connect() -> Result<(Pair, ())> {
     let at = Table::new().await?;
-    Ok((Pair::new(at.open()?, at.open()?), ()))
+    let pair = Pair::new(at.open()?, at.open()?);
+    Ok((
+        Pair {
+            lease: LEASE,
+            ..pair
+        },
+        (),
+    ))
 }
 
 crate::every_lock!(connect());
@@ -58,6 +70,18 @@ impl Table {
         Ok(LockService::new(Arc::new(self.open()?)))
     }
 
+    async fn items(&self) -> Result<Vec<BTreeMap<String, String>>> {
+        items(&self.url, &self.name).await
+    }
+
+    async fn only_item(&self) -> Result<BTreeMap<String, String>> {
+        let items = self.items().await?;
+        let [item] = &items[..] else {
+            bail!("{items:?}");
+        };
+        Ok(item.clone())
+    }
+
     /// A system behind a cable with faults.
     async fn behind_a_cable(&self) -> Result<(Arc<DynamoDb>, Forwarder)> {
         let cable = Forwarder::start(self.url.trim_start_matches("http://").parse()?).await?;
@@ -79,7 +103,10 @@ impl Own {
         let server = start(folder.path()).await?;
         let table = new_table();
         Ok(Self {
-            pair: Pair::new(open(&server.url(), &table)?, open(&server.url(), &table)?),
+            pair: Pair {
+                lease: LEASE,
+                ..Pair::new(open(&server.url(), &table)?, open(&server.url(), &table)?)
+            },
             server,
             _folder: folder,
         })
@@ -104,7 +131,7 @@ async fn tokens_rise_over_a_release_an_expiry_and_a_crash_of_the_server() -> Res
     let mut tokens = Vec::new();
     for _ in 0..2 {
         tokens.push(next_token(&own.pair.ana).await?);
-        let abandoned = get(&own.pair.ana, short(&["a"])).await?;
+        let abandoned = get(&own.pair.ana, own.pair.short(&["a"])).await?;
         abandoned.abandon();
         tokens.push(next_token(&own.pair.ben).await?);
         own.server.kill().await?;
@@ -122,7 +149,7 @@ async fn a_server_that_is_down_is_unavailable_at_once_and_works_when_it_is_back(
     let held = get(
         &own.pair.ana,
         Wish {
-            ttl: SHORT,
+            ttl: LEASE,
             ..wish(&["a"])
         },
     )
@@ -159,7 +186,7 @@ async fn a_server_that_hangs_is_unavailable_within_the_wait_limit_and_a_second()
     let held = get(
         &own.pair.ana,
         Wish {
-            ttl: SHORT * 2,
+            ttl: LEASE,
             ..wish(&["a"])
         },
     )
@@ -227,7 +254,7 @@ async fn a_grant_whose_reply_was_lost_is_recognised() -> Result<()> {
     let (system, cable) = table.behind_a_cable().await?;
     let mut hasty = claim(&["a"], LONG);
     free(&LockService::new(system.clone()), &hasty).await?;
-    hasty.patience = SHORT;
+    hasty.patience = LEASE;
     cable.lose_replies();
     let unknown = system.ask(&hasty).await;
     ensure!(is_unavailable(&unknown), "{unknown:?}");
@@ -276,7 +303,7 @@ async fn a_renewal_whose_reply_was_lost_does_not_lose_the_lock() -> Result<()> {
     let table = Table::new().await?;
     let (system, cable) = table.behind_a_cable().await?;
     let service = LockService::new(system);
-    let ttl = SHORT * 8;
+    let ttl = LEASE * 2;
     let held = get(
         &service,
         Wish {
@@ -285,10 +312,7 @@ async fn a_renewal_whose_reply_was_lost_does_not_lose_the_lock() -> Result<()> {
         },
     )
     .await?;
-    let version = async || -> Result<Option<String>> {
-        let item = items(&table.url, &table.name).await?;
-        Ok(item.first().and_then(|item| item.get("version").cloned()))
-    };
+    let version = async || Ok::<_, anyhow::Error>(table.only_item().await?.remove("version"));
     let granted = version().await?;
     cable.lose_replies();
     eventually("a renewal is carried out", async || {
@@ -315,7 +339,7 @@ async fn a_release_whose_reply_was_lost_frees_nobody_elses_lock() -> Result<()> 
     let mut claim = claim(&["a"], LONG);
     grant(&ana, &claim).await?;
     cable.lose_replies();
-    claim.patience = SHORT;
+    claim.patience = LEASE;
     ensure!(is_unavailable(&free(&ana, &claim).await));
     let next = get(&table.service()?, wish(&["a"])).await?;
     cable.mend();
@@ -342,7 +366,7 @@ async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Resul
         ended??;
     }
     ensure!(service.settle(PATIENCE).await);
-    let ttl = SHORT * 8;
+    let ttl = LEASE * 2;
     let held = get(
         &service,
         Wish {
@@ -403,55 +427,39 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
     Ok(())
 }
 
-/// No machine's time is in it, and nothing but the token stays. Bugs 6 and 34.
+/// Bugs 6 and 7: a renewal that is on its way with the release does not revive the lock.
+/// Bug 34: what stays is one small item. No machine's time is in it, held or not.
 #[tokio::test]
 async fn a_thousand_short_holds_leave_one_small_item_without_a_time() -> Result<()> {
     let table = Table::new().await?;
-    let system = Arc::new(table.open()?);
-    let service = LockService::new(system.clone());
-    let attributes = async || -> Result<Vec<String>> {
-        let items = items(&table.url, &table.name).await?;
-        ensure!(items.len() == 1, "{items:?}");
-        Ok(items[0]
-            .iter()
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect())
-    };
+    let system = table.open()?;
     for _ in 0..1_000 {
-        let ttl = Duration::from_millis(30);
-        let held = get(
-            &service,
-            Wish {
-                ttl,
-                ..wish(&["a"])
-            },
-        )
-        .await?;
-        tokio::task::yield_now().await;
-        held.release().await;
+        let claim = claim(&["a"], LONG);
+        let asked = system.ask(&claim).await?;
+        ensure!(matches!(asked, Answer::Granted(_)), "{asked:?}");
+        let (renewal, release) = tokio::join!(
+            system.renew(&claim),
+            system.release(&claim, ReleaseMode::OwnerChecked)
+        );
+        renewal?;
+        ensure!(release? == Released::Released);
     }
-    ensure!(service.settle(PATIENCE).await);
-    ensure!(
-        attributes().await? == ["last_token 1000", "name lock:a"],
-        "{:?}",
-        attributes().await?
-    );
+    let item = table.only_item().await?;
+    let attributes: Vec<_> = item
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    ensure!(attributes == ["last_token 1000", "name lock:a"], "{item:?}");
     ensure!(system.remembered() == (0, 0), "{:?}", system.remembered());
 
-    let _held = get(&service, wish(&["a"])).await?;
-    let held = items(&table.url, &table.name).await?.remove(0);
-    let names: Vec<_> = held.keys().map(String::as_str).collect();
+    system.ask(&claim(&["a"], LONG)).await?;
+    let item = table.only_item().await?;
+    let names: Vec<_> = item.keys().map(String::as_str).collect();
     ensure!(
         names == ["last_token", "lease_ms", "name", "owner_id", "version"],
-        "{held:?}"
+        "{item:?}"
     );
-    ensure!(held["lease_ms"] == "60000", "{held:?}");
-    let expiry = client(&table.url)
-        .describe_time_to_live()
-        .table_name(&table.name)
-        .send()
-        .await?;
-    println!("{:?}", expiry.time_to_live_description);
+    ensure!(item["lease_ms"] == "60000", "{item:?}");
     Ok(())
 }
 
@@ -577,19 +585,19 @@ async fn who_never_waits_takes_the_lock_of_a_dead_holder_as_well() -> Result<()>
 #[tokio::test]
 async fn a_refusal_tells_when_the_lease_is_over() -> Result<()> {
     let (pair, ()) = connect().await?;
-    let dead = claim(&["a"], SHORT);
+    let dead = claim(&["a"], LEASE);
     grant(&pair.ana, &dead).await?;
-    let retry_in = async |of: &LockService| match of.system().ask(&claim(&["a"], SHORT)).await? {
+    let retry_in = async |of: &LockService| match of.system().ask(&claim(&["a"], LEASE)).await? {
         Answer::Refused { retry_in, .. } => retry_in.context("it does not tell"),
         Answer::Granted(_) => bail!("it was granted"),
     };
     let first = retry_in(&pair.ben).await?;
-    ensure!(first == SHORT, "{first:?} at the first look");
-    tokio::time::sleep(SHORT / 3).await;
+    ensure!(first == LEASE, "{first:?} at the first look");
+    tokio::time::sleep(LEASE / 3).await;
     let second = retry_in(&pair.ben).await?;
-    ensure!(second <= SHORT * 2 / 3, "{second:?} a third later");
+    ensure!(second <= LEASE * 2 / 3, "{second:?} a third later");
     tokio::time::sleep(second).await;
-    grant(&pair.ben, &claim(&["a"], SHORT)).await?;
+    grant(&pair.ben, &claim(&["a"], LEASE)).await?;
     Ok(())
 }
 
@@ -600,13 +608,13 @@ async fn who_watches_does_not_take_what_is_renewed() -> Result<()> {
     let held = get(
         &pair.ana,
         Wish {
-            ttl: SHORT,
+            ttl: LEASE,
             ..wish(&["a"])
         },
     )
     .await?;
     let patient = Wish {
-        wait: SHORT * 5,
+        wait: LEASE * 4,
         ..wish(&["a"])
     };
     let refused = pair.ben.acquire(patient).await;
@@ -656,16 +664,13 @@ async fn an_item_that_was_deleted_is_lost_and_not_made_again() -> Result<()> {
     deleted.send().await?;
     ensure!(!held.confirm().await?);
     ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
-    ensure!(
-        items(&table.url, &table.name).await?.is_empty(),
-        "it was made again"
-    );
+    ensure!(table.items().await?.is_empty(), "it was made again");
     let vandal = claim(&["a"], LONG);
     let freed = service
         .system()
         .release(&vandal, ReleaseMode::Blind)
         .await?;
-    ensure!(freed == Released::NotTheOwner && items(&table.url, &table.name).await?.is_empty());
+    ensure!(freed == Released::NotTheOwner && table.items().await?.is_empty());
     Ok(())
 }
 
@@ -718,7 +723,7 @@ async fn dropped_futures_leave_nothing_at_the_server_or_here() -> Result<()> {
         service.settle(PATIENCE).await,
         "something is still under way"
     );
-    for item in items(&table.url, &table.name).await? {
+    for item in table.items().await? {
         ensure!(!item.contains_key("owner_id"), "{item:?} is held");
     }
     drop(get(&service, wish(&["a", "b"])).await?);

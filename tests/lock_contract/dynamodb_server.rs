@@ -7,9 +7,10 @@ use std::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use aws_sdk_dynamodb::{
     Client, Config,
     config::{BehaviorVersion, Credentials, Region},
@@ -17,7 +18,7 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use doublebook::{
-    lock::systems::DynamoDb,
+    lock::{LockSystem as _, systems::DynamoDb},
     stack::{DynamoDbServer, Launcher},
 };
 use tempfile::TempDir;
@@ -34,6 +35,9 @@ static LASTING: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
+/// How long a server may take from its first answer to its first useful one.
+const WARM_UP_DEADLINE: Duration = Duration::from_secs(60);
+
 struct Shared {
     server: DynamoDbServer,
     _folder: TempDir,
@@ -49,7 +53,7 @@ pub async fn shared_url() -> Result<String> {
 }
 
 async fn start_shared() -> Result<Shared> {
-    let folder = tempfile::tempdir()?;
+    let folder = folder_in_memory()?;
     Ok(Shared {
         server: start(folder.path()).await?,
         _keeper: Keeper::of(folder.path()),
@@ -57,9 +61,31 @@ async fn start_shared() -> Result<Shared> {
     })
 }
 
+/// In memory, where the system has such a folder: the server writes each change through to the disk, and hundreds of
+/// tests' asks at once would wait for that.
+fn folder_in_memory() -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    Ok(match memory.is_dir() {
+        true => tempfile::tempdir_in(memory)?,
+        false => tempfile::tempdir()?,
+    })
+}
+
 /// A server with its data in this folder, for a test that ends it.
 pub async fn start(folder: &Path) -> Result<DynamoDbServer> {
-    DynamoDbServer::start(&Launcher::new(env!("CARGO_BIN_EXE_doublebook")), folder).await
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_doublebook"));
+    let server = DynamoDbServer::start(&launcher, folder).await?;
+    warm_up(&server.url()).await?;
+    Ok(server)
+}
+
+/// The first requests to a Java machine that has just started take seconds, if others need the processors as well.
+async fn warm_up(url: &str) -> Result<()> {
+    let (system, began) = (open(url, "warm_up")?, Instant::now());
+    while let Err(error) = system.server("warm").await {
+        ensure!(began.elapsed() < WARM_UP_DEADLINE, "{error}");
+    }
+    Ok(())
 }
 
 /// The name of a table that no other test uses.

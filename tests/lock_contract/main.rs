@@ -15,6 +15,10 @@ mod faults;
 mod forwarder;
 mod in_memory;
 #[cfg(feature = "dynamodb")]
+#[allow(
+    dead_code,
+    reason = "here, it has a folder to remove and no process to end"
+)]
 #[path = "../replicas/support/keeper.rs"]
 mod keeper;
 mod mutex;

@@ -14,10 +14,9 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tokio::time::Instant;
 
 use super::{
-    link::Repeat,
+    link::{Limit, Repeat},
     table::{Change, Item, Table},
     watch::Standing,
 };
@@ -59,9 +58,9 @@ pub(super) async fn ask(
     key: &Key,
     claim: &Claim,
     over: Option<String>,
-    until: Instant,
+    limit: Limit,
 ) -> Result<Asked, LockError> {
-    let change = table.change(name(key), until, Repeat::Once, |update| {
+    let change = table.change(name(key), limit, Repeat::Once, |update| {
         let update = update
             .update_expression(GRANT)
             .expression_attribute_values(":owner", text(claim.owner))
@@ -91,9 +90,9 @@ pub(super) async fn renew(
     table: &Table,
     key: &Key,
     claim: &Claim,
-    until: Instant,
+    limit: Limit,
 ) -> Result<bool, LockError> {
-    let change = table.change(name(key), until, Repeat::Once, |update| {
+    let change = table.change(name(key), limit, Repeat::Once, |update| {
         update
             .update_expression(RENEW)
             .condition_expression(IS_MINE)
@@ -110,9 +109,9 @@ pub(super) async fn free(
     table: &Table,
     key: &Key,
     owner: Option<Owner>,
-    until: Instant,
+    limit: Limit,
 ) -> Result<bool, LockError> {
-    let change = table.change(name(key), until, Repeat::Never, |update| {
+    let change = table.change(name(key), limit, Repeat::Never, |update| {
         let update = update.update_expression(FREE);
         match owner {
             None => update.condition_expression(IS_HELD),
@@ -125,8 +124,8 @@ pub(super) async fn free(
 }
 
 /// The random id of the table; `draw` if it has none.
-pub(super) async fn server(table: &Table, draw: &str, until: Instant) -> Result<String, LockError> {
-    let change = table.change(SERVER.to_owned(), until, Repeat::Once, |update| {
+pub(super) async fn server(table: &Table, draw: &str, limit: Limit) -> Result<String, LockError> {
+    let change = table.change(SERVER.to_owned(), limit, Repeat::Once, |update| {
         update
             .update_expression(DRAW)
             .expression_attribute_values(":draw", text(draw))

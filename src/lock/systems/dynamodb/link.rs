@@ -41,6 +41,13 @@ const CONNECTING: Duration = Duration::from_secs(1);
 /// How long one request must have waited in vain for its connection to be taken for dead.
 const TELLING_SILENCE: Duration = Duration::from_millis(500);
 
+/// How long a request may take, with all that belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    pub(super) until: Instant,
+    patience: Duration,
+}
+
 /// Whether a request whose connection broke is sent again, once and at once, over another one. Only for requests that
 /// do no harm when they are carried out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +97,16 @@ pub(super) enum Failure<E> {
     NoAnswer(LockError),
 }
 
+impl Limit {
+    /// From now on.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self {
+            until: Instant::now() + patience,
+            patience,
+        }
+    }
+}
+
 impl Link {
     pub(super) fn open(url: &str, access: Access) -> Result<Self, LockError> {
         Ok(Self {
@@ -111,22 +128,23 @@ impl Link {
         self.connections.number()
     }
 
-    /// Sends one request, and answers by `until`.
-    pub(super) async fn send<T, E, R>(
+    /// Sends one request, and answers within the limit.
+    pub(super) async fn send<T, E, R, Sent>(
         &self,
-        until: Instant,
+        limit: Limit,
         repeat: Repeat,
-        request: impl AsyncFn(Client) -> Result<T, SdkError<E, R>>,
+        request: impl Fn(Client) -> Sent,
     ) -> Result<T, Failure<E>>
     where
+        Sent: Future<Output = Result<T, SdkError<E, R>>>,
         E: Error + 'static,
         R: fmt::Debug,
     {
-        let answer = match self.try_once(until, &request).await? {
+        let answer = match self.try_once(limit, &request).await? {
             Err(SdkError::DispatchFailure(failure))
                 if repeat == Repeat::Once && !failure.is_user() =>
             {
-                self.try_once(until, &request).await?
+                self.try_once(limit, &request).await?
             }
             answer => answer,
         };
@@ -134,20 +152,20 @@ impl Link {
     }
 
     /// The outer error is silence.
-    async fn try_once<T, E, R>(
+    async fn try_once<T, E, Sent: Future<Output = T>>(
         &self,
-        until: Instant,
-        request: &impl AsyncFn(Client) -> Result<T, SdkError<E, R>>,
-    ) -> Result<Result<T, SdkError<E, R>>, Failure<E>> {
-        let patience = until.saturating_duration_since(Instant::now());
-        let silence = || Failure::NoAnswer(self.no_answer(patience));
-        let ready = timeout_at(until, self.client()).await;
+        limit: Limit,
+        request: impl Fn(Client) -> Sent,
+    ) -> Result<T, Failure<E>> {
+        let silence = || Failure::NoAnswer(self.no_answer(limit));
+        let ready = timeout_at(limit.until, self.client()).await;
         let Numbered { number, client } =
             ready.map_err(|_| silence())?.map_err(Failure::NoAnswer)?;
-        let answer = timeout_at(until, request(client)).await;
+        let sent = Instant::now();
+        let answer = timeout_at(limit.until, request(client)).await;
         match answer {
             Ok(_) => self.silences.store(0, Ordering::Relaxed),
-            Err(_) => self.heard_nothing(number, patience),
+            Err(_) => self.heard_nothing(number, sent.elapsed()),
         }
         answer.map_err(|_| silence())
     }
@@ -166,8 +184,9 @@ impl Link {
         }
     }
 
-    fn no_answer(&self, patience: Duration) -> LockError {
-        self.unavailable(format_args!("no answer within {} ms", patience.as_millis()))
+    pub(super) fn no_answer(&self, limit: Limit) -> LockError {
+        let patience = limit.patience.as_millis();
+        self.unavailable(format_args!("no answer within {patience} ms"))
     }
 
     fn failure<E, R>(&self, error: SdkError<E, R>) -> Failure<E>
@@ -232,9 +251,9 @@ impl Link {
 
     /// No answer came in time. One request that could wait for a moment only proves nothing about a pool that everybody
     /// shares; a second one in a row does.
-    fn heard_nothing(&self, number: u64, patience: Duration) {
+    fn heard_nothing(&self, number: u64, waited: Duration) {
         let before = self.silences.fetch_add(1, Ordering::Relaxed);
-        if before == 0 && patience < TELLING_SILENCE {
+        if before == 0 && waited < TELLING_SILENCE {
             return;
         }
         let Some(config) = self.config.get() else {

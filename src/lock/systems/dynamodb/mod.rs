@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use self::{
     granted::Granted,
     item::Asked,
-    link::{Access, Link},
+    link::{Access, Limit, Link},
     table::Table,
     watch::Watch,
 };
@@ -97,10 +97,7 @@ impl DynamoDb {
 
     fn with_access(endpoint: &str, access: Access) -> Result<Self, LockError> {
         Ok(Self {
-            table: Table {
-                link: Link::open(endpoint, access)?,
-                name: TABLE.to_owned(),
-            },
+            table: Table::new(Link::open(endpoint, access)?, TABLE),
             watch: Watch::new(Instant::now()),
             granted: Granted::default(),
         })
@@ -111,10 +108,10 @@ impl DynamoDb {
         &self,
         key: &Key,
         claim: &Claim,
-        until: Instant,
+        limit: Limit,
     ) -> Result<Result<Token, Refusal>, LockError> {
         let over = self.watch.is_over(key, Instant::now());
-        let asked = item::ask(&self.table, key, claim, over, until).await?;
+        let asked = item::ask(&self.table, key, claim, over, limit).await?;
         if let Asked::Held(standing) = asked {
             let retry_in = Some(self.watch.note(key, standing, Instant::now()));
             return Ok(Err(Refusal { retry_in }));
@@ -123,7 +120,7 @@ impl DynamoDb {
         match asked {
             Asked::Granted(token) => Ok(Ok(token)),
             // What it has already it keeps, for a new lease.
-            Asked::Mine(token) if item::renew(&self.table, key, claim, until).await? => {
+            Asked::Mine(token) if item::renew(&self.table, key, claim, limit).await? => {
                 Ok(Ok(token))
             }
             Asked::Mine(_) | Asked::Held(_) => Ok(Err(Refusal { retry_in: None })),
@@ -135,11 +132,11 @@ impl DynamoDb {
         &self,
         keys: impl IntoIterator<Item = &Key>,
         owner: Option<Owner>,
-        until: Instant,
+        limit: Limit,
     ) -> Result<usize, LockError> {
         let frees = keys
             .into_iter()
-            .map(|key| item::free(&self.table, key, owner, until));
+            .map(|key| item::free(&self.table, key, owner, limit));
         let freed: Result<Vec<bool>, _> = join_all(frees).await.into_iter().collect();
         Ok(freed?.into_iter().filter(|&freed| freed).count())
     }
@@ -153,13 +150,13 @@ impl LockSystem for DynamoDb {
 
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
         let sent = Instant::now();
-        let until = sent + claim.patience;
+        let limit = Limit::new(claim.patience);
         let mut tokens: HashMap<&Key, Token> = HashMap::new();
         for key in self.watch.held_first(&claim.keys) {
-            match self.ask_for(key, claim, until).await? {
+            match self.ask_for(key, claim, limit).await? {
                 Ok(token) => tokens.insert(key, token),
                 Err(Refusal { retry_in }) => {
-                    self.free(tokens.into_keys(), Some(claim.owner), until)
+                    self.free(tokens.into_keys(), Some(claim.owner), limit)
                         .await?;
                     let key = key.clone();
                     return Ok(Answer::Refused { key, retry_in });
@@ -180,11 +177,11 @@ impl LockSystem for DynamoDb {
         if !self.granted.stands(claim.owner, sent) {
             return Ok(Renewal::Lost);
         }
-        let until = sent + claim.patience;
+        let limit = Limit::new(claim.patience);
         let renewals = claim
             .keys
             .iter()
-            .map(|key| item::renew(&self.table, key, claim, until));
+            .map(|key| item::renew(&self.table, key, claim, limit));
         let renewed = join_all(renewals).await;
         // One that is lost is lost, also when nothing is known of another.
         if renewed.contains(&Ok(false)) {
@@ -202,8 +199,8 @@ impl LockSystem for DynamoDb {
             ReleaseMode::OwnerChecked => Some(claim.owner),
             ReleaseMode::Blind => None,
         };
-        let until = Instant::now() + claim.patience;
-        let freed = self.free(&claim.keys, owner, until).await?;
+        let limit = Limit::new(claim.patience);
+        let freed = self.free(&claim.keys, owner, limit).await?;
         Ok(if freed == claim.keys.count() {
             Released::Released
         } else {
@@ -212,9 +209,9 @@ impl LockSystem for DynamoDb {
     }
 
     async fn server(&self, draw: &str) -> Result<Option<ServerId>, LockError> {
-        let until = Instant::now() + SERVER_PATIENCE;
+        let limit = Limit::new(SERVER_PATIENCE);
         Ok(Some(ServerId {
-            id: item::server(&self.table, draw, until).await?,
+            id: item::server(&self.table, draw, limit).await?,
             address: format!("{}, table {}", self.table.link.address(), self.table.name),
         }))
     }

@@ -4,10 +4,13 @@
 //! no expiry of its own (`TimeToLive`): that would delete items, and their counters with them, long after they were due.
 //! Every change is one conditional `UpdateItem`, which DynamoDB carries out alone and on a majority of its copies.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::{
-    Client,
     error::BuildError,
     operation::{
         create_table::CreateTableError,
@@ -19,9 +22,12 @@ use aws_sdk_dynamodb::{
         ReturnValuesOnConditionCheckFailure, ScalarAttributeType, TableStatus,
     },
 };
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout_at},
+};
 
-use super::link::{Failure, Link, Repeat};
+use super::link::{Failure, Limit, Link, Repeat};
 use crate::lock::{backoff::Backoff, error::LockError};
 
 /// The attribute that names an item.
@@ -37,6 +43,9 @@ pub(super) type Item = HashMap<String, AttributeValue>;
 pub(super) struct Table {
     pub(super) link: Link,
     pub(super) name: String,
+    /// How often it was made.
+    made: AtomicU64,
+    making: Mutex<()>,
 }
 
 /// What became of a conditional change.
@@ -49,31 +58,41 @@ pub(super) enum Change {
 }
 
 impl Table {
+    pub(super) fn new(link: Link, name: impl Into<String>) -> Self {
+        Self {
+            link,
+            name: name.into(),
+            made: AtomicU64::new(0),
+            making: Mutex::new(()),
+        }
+    }
+
     /// Makes one conditional change to an item, and the table when there is none. `describe` adds the change and its
     /// condition to the request.
     pub(super) async fn change(
         &self,
         item: String,
-        until: Instant,
+        limit: Limit,
         repeat: Repeat,
         describe: impl Fn(UpdateItemFluentBuilder) -> UpdateItemFluentBuilder,
     ) -> Result<Change, LockError> {
-        let answer = self.update(&item, until, repeat, &describe).await;
+        let made = self.made.load(Ordering::Relaxed);
+        let answer = self.update(&item, limit, repeat, &describe).await;
         if !matches!(&answer, Err(failure) if is_missing(failure)) {
             return self.read(answer);
         }
-        self.create(until).await?;
-        self.read(self.update(&item, until, repeat, &describe).await)
+        self.create(made, limit).await?;
+        self.read(self.update(&item, limit, repeat, &describe).await)
     }
 
     async fn update(
         &self,
         item: &str,
-        until: Instant,
+        limit: Limit,
         repeat: Repeat,
         describe: &impl Fn(UpdateItemFluentBuilder) -> UpdateItemFluentBuilder,
     ) -> Result<Item, Failure<UpdateItemError>> {
-        let updated = self.link.send(until, repeat, async |client: Client| {
+        let updated = self.link.send(limit, repeat, |client| {
             let update = client
                 .update_item()
                 .table_name(&self.name)
@@ -82,7 +101,7 @@ impl Table {
                 .return_values_on_condition_check_failure(
                     ReturnValuesOnConditionCheckFailure::AllOld,
                 );
-            describe(update).send().await
+            describe(update).send()
         });
         Ok(updated.await?.attributes.unwrap_or_default())
     }
@@ -98,10 +117,24 @@ impl Table {
         }
     }
 
-    /// Makes the table and waits until it can be used. Somebody else may be making it at the same time.
-    async fn create(&self, until: Instant) -> Result<(), LockError> {
+    /// Makes the table and waits until it can be used. In this process, one task does so for all that missed it when
+    /// `made` tables had been made; other processes may be making it at the same time.
+    async fn create(&self, made: u64, limit: Limit) -> Result<(), LockError> {
+        let making = async {
+            let _alone = self.making.lock().await;
+            if self.made.load(Ordering::Relaxed) == made {
+                self.create_now(limit).await?;
+                self.made.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let made = timeout_at(limit.until, making).await;
+        made.unwrap_or_else(|_| Err(self.link.no_answer(limit)))
+    }
+
+    async fn create_now(&self, limit: Limit) -> Result<(), LockError> {
         let (attribute, key) = schema().map_err(|error| self.link.unavailable(error))?;
-        let created = self.link.send(until, Repeat::Once, async |client: Client| {
+        let created = self.link.send(limit, Repeat::Once, |client| {
             client
                 .create_table()
                 .table_name(&self.name)
@@ -109,7 +142,6 @@ impl Table {
                 .attribute_definitions(attribute.clone())
                 .key_schema(key.clone())
                 .send()
-                .await
         });
         match created.await {
             Ok(_) => tracing::info!(table = self.name, "made the table of locks in DynamoDB"),
@@ -117,23 +149,17 @@ impl Table {
             Err(Failure::Answered(other)) => return Err(self.link.refusal(&other)),
             Err(Failure::NoAnswer(error)) => return Err(error),
         }
-        timeout_at(until, self.active(until))
-            .await
-            .unwrap_or_else(|_| Err(self.link.unavailable("its table is not ready yet")))
-    }
-
-    async fn active(&self, until: Instant) -> Result<(), LockError> {
         let mut pauses = Backoff::new(LOOKS.0, LOOKS.1);
-        while self.status(until).await? != Some(TableStatus::Active) {
+        while self.status(limit).await? != Some(TableStatus::Active) {
             sleep(pauses.next_pause()).await;
         }
         Ok(())
     }
 
     /// `None` when there is no table yet: DynamoDB may know of it a moment later than it said so.
-    async fn status(&self, until: Instant) -> Result<Option<TableStatus>, LockError> {
-        let described = self.link.send(until, Repeat::Once, async |client: Client| {
-            client.describe_table().table_name(&self.name).send().await
+    async fn status(&self, limit: Limit) -> Result<Option<TableStatus>, LockError> {
+        let described = self.link.send(limit, Repeat::Once, |client| {
+            client.describe_table().table_name(&self.name).send()
         });
         match described.await {
             Ok(described) => Ok(described.table.and_then(|table| table.table_status)),
