@@ -174,12 +174,14 @@ async fn a_server_that_is_down_is_unavailable_at_once_and_works_when_it_is_back(
     Ok(())
 }
 
+/// What was asked for meanwhile may be granted when it goes on, after its release was refused; then a lease bounds it.
 #[tokio::test]
 async fn a_server_that_hangs_is_unavailable_within_the_wait_limit_and_a_second() -> Result<()> {
     let mut own = Own::start().await?;
     let limit = Duration::from_millis(300);
     let hasty = || Wish {
         wait: limit,
+        ttl: LEASE,
         ..wish(&["b"])
     };
     drop(get(&own.pair.ben, hasty()).await?);
