@@ -76,6 +76,10 @@ impl Locks {
         if let Some(url) = &servers.redis {
             systems.push(Arc::new(Redis::open(url)?));
         }
+        #[cfg(feature = "dynamodb")]
+        if let Some(url) = &servers.dynamodb {
+            systems.push(Arc::new(crate::lock::systems::DynamoDb::open(url)?));
+        }
         let systems = systems
             .into_iter()
             .map(|system| {

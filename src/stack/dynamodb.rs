@@ -28,6 +28,10 @@ pub const CREDENTIALS: [(&str, &str); 3] = [
     ("AWS_SECRET_ACCESS_KEY", "doublebook"),
 ];
 
+/// Little memory, and the fast compiler only: the thorough one takes longer than such a server lives, and twice the
+/// processor time until the first hundred requests are answered.
+const JAVA_FLAGS: [&str; 3] = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+
 #[async_trait]
 impl Kind for DynamoDb {
     const KNOWN: Known = Known::DynamoDb;
@@ -45,7 +49,7 @@ impl Kind for DynamoDb {
         std::fs::create_dir_all(&data)
             .with_context(|| format!("cannot create {}", data.display()))?;
         Ok(Program::new(java)
-            .arg("-Xmx256m")
+            .args(JAVA_FLAGS)
             .arg(format!("-Djava.library.path={}", libraries.display()))
             .arg("-jar")
             .arg(program)

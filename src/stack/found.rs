@@ -10,8 +10,17 @@ const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 /// Where Debian's `zookeeper` puts its program, a Java archive.
 const DEBIAN_ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar";
 
+/// Names the folder of DynamoDB Local, if it is none of those that are looked at.
+const DYNAMODB_LOCAL: &str = "DOUBLEBOOK_DYNAMODB_LOCAL";
+
+/// Where `scripts/test` unpacks DynamoDB Local, in the folder of what can be fetched again (XDG Base Directory).
+const CACHED_DYNAMODB: &str = "doublebook/dynamodb-local";
+
 /// Where `npm install --global` may put DynamoDB Local.
 const NPM_FOLDERS: [&str; 2] = ["/usr/local/lib/node_modules", "/usr/lib/node_modules"];
+
+/// DynamoDB Local in its npm package.
+const NPM_DYNAMODB: &str = "amplify-dynamodb-simulator/emulator";
 
 /// A server this program knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,10 +169,19 @@ fn has_postgres(folder: &Path) -> bool {
 }
 
 fn dynamodb_local() -> Option<PathBuf> {
-    let jar = Path::new("amplify-dynamodb-simulator/emulator/DynamoDBLocal.jar");
-    NPM_FOLDERS
-        .iter()
-        .find_map(|folder| file(Path::new(folder).join(jar)))
+    let named = std::env::var_os(DYNAMODB_LOCAL).map(PathBuf::from);
+    let cached = cache_folder().map(|folder| folder.join(CACHED_DYNAMODB));
+    let by_npm = NPM_FOLDERS.map(|folder| Path::new(folder).join(NPM_DYNAMODB));
+    let folders = named.into_iter().chain(cached).chain(by_npm);
+    folders
+        .map(|folder| folder.join("DynamoDBLocal.jar"))
+        .find_map(file)
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|folder| !folder.is_empty());
+    let home = || Some(PathBuf::from(set("HOME")?).join(".cache"));
+    set("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)
 }
 
 fn file(path: PathBuf) -> Option<PathBuf> {

@@ -7,9 +7,20 @@
 
 mod broken;
 mod contract;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
+#[cfg(feature = "dynamodb")]
+mod dynamodb_server;
 mod faults;
 mod forwarder;
 mod in_memory;
+#[cfg(feature = "dynamodb")]
+#[allow(
+    dead_code,
+    reason = "here, it has a folder to remove and no process to end"
+)]
+#[path = "../replicas/support/keeper.rs"]
+mod keeper;
 mod mutex;
 mod pair;
 mod processes;

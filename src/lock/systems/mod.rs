@@ -1,12 +1,17 @@
 //! The lock systems, one file or folder each. None knows another, and all wait, renew and fail through the layers
 //! above them.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
+
 pub mod mutex;
 
 pub mod redis;
 
 pub mod table;
 
+#[cfg(feature = "dynamodb")]
+pub use dynamodb::DynamoDb;
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use table::{Table, TablePool};
