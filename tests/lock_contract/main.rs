@@ -7,6 +7,8 @@
 
 mod broken;
 mod contract;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod faults;
 mod forwarder;
 mod in_memory;

@@ -1,12 +1,17 @@
 //! The lock systems, one file or folder each. None knows another, and all wait, renew and fail through the layers
 //! above them.
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
+
 pub mod mutex;
 
 pub mod redis;
 
 pub mod table;
 
+#[cfg(feature = "etcd")]
+pub use etcd::Etcd;
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use table::{Table, TablePool};
