@@ -352,6 +352,43 @@ async fn a_grant_whose_reply_is_lost_leaves_nothing() -> Result<()> {
     Ok(())
 }
 
+/// As when a server goes on after it was stopped: the request for a lock is carried out after the lock was given back.
+#[tokio::test]
+async fn a_grant_that_is_carried_out_after_its_release_leaves_nothing() -> Result<()> {
+    for wanted in [&["a"][..], &["a", "b"]] {
+        let (pair, forwarder, kept) = forwarded().await?;
+        let mut eye = kept.eye().await?;
+        // Others keep the lease alive.
+        let held = get(&pair.ana, wish(&["other"])).await?;
+        let revision = async |eye: &mut Eye| -> Result<i64> {
+            let read = eye.0.get("doublebook/", None).await?;
+            Ok(read.header().context("no header")?.revision())
+        };
+        forwarder.keep();
+        let ask = tokio::spawn({
+            let (ana, wish) = (pair.ana.clone(), at_once(wanted));
+            async move { ana.acquire(wish).await }
+        });
+        eventually("the request is under way", async || forwarder.kept() > 250).await?;
+        forwarder.lose();
+        let refused = soon("it is given up", ask).await??;
+        ensure!(is_unavailable(&refused), "{refused:?}");
+        ensure!(pair.ana.settle(PATIENCE).await);
+        let before = revision(&mut eye).await?;
+        forwarder.deliver();
+        // It cannot be seen that a request changed nothing. Without the barrier it is seen at once what it changed.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let (line, after) = (eye.places().await?, revision(&mut eye).await?);
+        ensure!(
+            line.len() == 1 && before == after,
+            "{line:?}, {} bytes",
+            forwarder.kept()
+        );
+        ensure!(held.confirm().await? && !is_taken(&pair.ben, wanted).await?);
+    }
+    Ok(())
+}
+
 /// The release of a claim with a request that was not answered keeps that request out, whenever it is carried out. Other
 /// claims of the session then know an old barrier: they notice and ask again.
 #[tokio::test]

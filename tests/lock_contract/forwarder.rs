@@ -1,11 +1,20 @@
 //! A network cable with faults: it forwards connections to a server until it is told otherwise.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use anyhow::Result;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
     sync::watch,
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -13,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub struct Forwarder {
     address: SocketAddr,
     faults: watch::Sender<Faults>,
+    kept: Arc<AtomicUsize>,
     _accepting: AbortOnDropHandle<()>,
 }
 
@@ -23,17 +33,35 @@ struct Faults {
     cut: u64,
     hung: u64,
     muted: u64,
+    delayed: u64,
+    delay: Delay,
     dark: bool,
+}
+
+/// What becomes of what clients send on delayed connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Delay {
+    #[default]
+    Keep,
+    Lose,
+    Deliver,
 }
 
 impl Forwarder {
     pub async fn start(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let faults = watch::Sender::default();
+        let kept = Arc::default();
+        let cable = Cable {
+            server,
+            faults: faults.clone(),
+            kept: Arc::clone(&kept),
+        };
         Ok(Self {
             address: listener.local_addr()?,
-            faults: faults.clone(),
-            _accepting: AbortOnDropHandle::new(tokio::spawn(accept(listener, server, faults))),
+            faults,
+            kept,
+            _accepting: AbortOnDropHandle::new(tokio::spawn(cable.accept(listener))),
         })
     }
 
@@ -60,53 +88,113 @@ impl Forwarder {
     pub fn dark(&self, dark: bool) {
         self.faults.send_modify(|faults| faults.dark = dark);
     }
-}
 
-async fn accept(listener: TcpListener, server: SocketAddr, faults: watch::Sender<Faults>) {
-    while let Ok((client, _)) = listener.accept().await {
-        let number = faults.borrow().made;
-        faults.send_modify(|faults| faults.made += 1);
-        tokio::spawn(forward(number, client, server, faults.subscribe()));
+    /// What is sent to the server on connections that are open now is kept from now on. New connections work.
+    pub fn keep(&self) {
+        self.faults.send_modify(|faults| {
+            (faults.delayed, faults.delay) = (faults.made, Delay::Keep);
+        });
+    }
+
+    /// How many bytes were kept.
+    pub fn kept(&self) -> usize {
+        self.kept.load(Ordering::SeqCst)
+    }
+
+    /// What is sent on these connections after what was kept is lost.
+    pub fn lose(&self) {
+        self.faults.send_modify(|faults| faults.delay = Delay::Lose);
+    }
+
+    /// What was kept reaches the server, once its client is gone.
+    pub fn deliver(&self) {
+        self.faults
+            .send_modify(|faults| faults.delay = Delay::Deliver);
     }
 }
 
-async fn forward(
-    number: u64,
-    mut client: TcpStream,
+#[derive(Clone)]
+struct Cable {
     server: SocketAddr,
-    mut faults: watch::Receiver<Faults>,
-) -> Result<()> {
-    let mut server = TcpStream::connect(server).await?;
-    let (from_client, to_client) = client.split();
-    let (from_server, to_server) = server.split();
-    let (up, down) = (faults.clone(), faults.clone());
-    tokio::select! {
-        // Also when the forwarder is dropped.
-        _ = faults.wait_for(|faults| number < faults.cut) => Ok(()),
-        ended = carry(from_client, to_server, up, number, |_| false) => ended,
-        ended = carry(from_server, to_client, down, number, |faults| number < faults.muted) => ended,
+    faults: watch::Sender<Faults>,
+    kept: Arc<AtomicUsize>,
+}
+
+impl Cable {
+    async fn accept(self, listener: TcpListener) {
+        while let Ok((client, _)) = listener.accept().await {
+            let number = self.faults.borrow().made;
+            self.faults.send_modify(|faults| faults.made += 1);
+            tokio::spawn(self.clone().forward(number, client));
+        }
+    }
+
+    async fn forward(self, number: u64, client: TcpStream) -> Result<()> {
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = TcpStream::connect(self.server).await?.into_split();
+        let mut faults = self.faults.subscribe();
+        let kept = self.kept.clone();
+        // The forwarder that is dropped cuts them, too.
+        drop(self);
+        let (up, down) = (faults.clone(), faults.clone());
+        tokio::select! {
+            _ = faults.wait_for(|faults| number < faults.cut) => Ok(()),
+            ended = carry_up(from_client, to_server, up, number, kept) => ended,
+            ended = carry_down(from_server, to_client, down, number) => ended,
+        }
     }
 }
 
-async fn carry(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
+async fn carry_up(
+    mut client: OwnedReadHalf,
+    mut server: OwnedWriteHalf,
     mut faults: watch::Receiver<Faults>,
     number: u64,
-    is_lost: impl Fn(&Faults) -> bool,
+    kept: Arc<AtomicUsize>,
+) -> Result<()> {
+    let mut bytes = vec![0; 16 * 1024];
+    let mut waiting = Vec::new();
+    loop {
+        let read = client.read(&mut bytes).await.unwrap_or(0);
+        let now = *faults
+            .wait_for(|faults| !faults.dark && number >= faults.hung)
+            .await?;
+        let delay = (number < now.delayed).then_some(now.delay);
+        match delay {
+            None if read == 0 => return Ok(()),
+            None => server.write_all(&bytes[..read]).await?,
+            Some(Delay::Keep) if read > 0 => {
+                waiting.extend_from_slice(&bytes[..read]);
+                kept.fetch_add(read, Ordering::SeqCst);
+            }
+            Some(_) if read > 0 => {}
+            Some(_) => {
+                let deliver = |faults: &Faults| faults.delay == Delay::Deliver;
+                faults.wait_for(deliver).await?;
+                server.write_all(&waiting).await?;
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+async fn carry_down(
+    mut server: OwnedReadHalf,
+    mut client: OwnedWriteHalf,
+    mut faults: watch::Receiver<Faults>,
+    number: u64,
 ) -> Result<()> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
-        let read = from.read(&mut bytes).await?;
+        let read = server.read(&mut bytes).await?;
         if read == 0 {
             return Ok(());
         }
-        let lost = {
-            let passes = |faults: &Faults| !faults.dark && number >= faults.hung;
-            is_lost(&*faults.wait_for(passes).await?)
-        };
-        if !lost {
-            to.write_all(&bytes[..read]).await?;
+        let now = *faults
+            .wait_for(|faults| !faults.dark && number >= faults.hung)
+            .await?;
+        if number >= now.muted {
+            client.write_all(&bytes[..read]).await?;
         }
     }
 }
