@@ -1,8 +1,11 @@
 # syntax=docker/dockerfile:1
 
-# The build needs the C compiler that this image has: SQLite is compiled in. What cargo downloaded and built stays in
-# caches, so that a change compiles only what it changed.
+# The build needs the C compiler that this image has, since SQLite is compiled in, and protoc for the client of etcd.
+# What cargo downloaded and built stays in caches, so that a change compiles only what it changed.
 FROM rust:1.94-slim-bookworm AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends protobuf-compiler libprotobuf-dev \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \

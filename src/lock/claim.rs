@@ -5,6 +5,7 @@
 use std::{fmt, time::Duration};
 
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::{key::Key, many::Keys};
 
@@ -80,9 +81,13 @@ impl Claim {
     }
 }
 
-/// What was granted: each key with its token, in the order of the keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant(Vec<(Key, Option<Token>)>);
+/// What was granted: each key with its token, in the order of the keys. Two grants of the same are equal, whenever
+/// their leases count from.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    tokens: Vec<(Key, Option<Token>)>,
+    since: Option<Instant>,
+}
 
 impl Grant {
     /// A grant of a system that has no tokens.
@@ -92,19 +97,42 @@ impl Grant {
 
     /// The token of a key; `None` when the key was not asked for or the system has no tokens.
     pub fn token(&self, key: &Key) -> Option<Token> {
-        let (_, token) = self.0.iter().find(|(granted, _)| granted == key)?;
+        let (_, token) = self.tokens.iter().find(|(granted, _)| granted == key)?;
         *token
     }
 
     /// Each key with its token, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, Option<Token>)> {
-        self.0.iter().map(|(key, token)| (key, *token))
+        self.tokens.iter().map(|(key, token)| (key, *token))
+    }
+
+    /// The same grant under a lease that counts from then. For a system whose leases are older than the request that
+    /// was granted, because many claims share one: without it, a lease counts from when the request was sent.
+    pub fn counting_from(mut self, since: Instant) -> Self {
+        self.since = Some(since);
+        self
+    }
+
+    /// From when its lease counts, for a request that was sent then.
+    pub(super) fn since(&self, sent: Instant) -> Instant {
+        self.since.map_or(sent, |since| since.min(sent))
     }
 }
 
+impl PartialEq for Grant {
+    fn eq(&self, other: &Self) -> bool {
+        self.tokens == other.tokens
+    }
+}
+
+impl Eq for Grant {}
+
 impl FromIterator<(Key, Option<Token>)> for Grant {
     fn from_iter<I: IntoIterator<Item = (Key, Option<Token>)>>(granted: I) -> Self {
-        Self(granted.into_iter().collect())
+        Self {
+            tokens: granted.into_iter().collect(),
+            since: None,
+        }
     }
 }
 
@@ -117,6 +145,18 @@ mod tests {
         let owner = Owner::random();
         assert_eq!(owner.to_string().len(), 32);
         assert_ne!(owner, Owner::random());
+    }
+
+    /// One that said it counts from later than the request would end later than the lock system thinks.
+    #[test]
+    fn a_lease_never_counts_from_later_than_the_request() {
+        let grant = Grant::without_tokens(&Key::parse("a").unwrap().into());
+        let sent = Instant::now();
+        let (earlier, later) = (sent - Duration::from_secs(1), sent + Duration::from_secs(1));
+        assert_eq!(grant.since(sent), sent);
+        assert_eq!(grant.clone().counting_from(earlier).since(sent), earlier);
+        assert_eq!(grant.clone().counting_from(later).since(sent), sent);
+        assert_eq!(grant.clone().counting_from(earlier), grant);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A grant and what is known of it: until when it surely stands, and whether it is lost.
 //!
 //! The deadline is on the monotonic clock and counts from before the request was sent, less a margin for clocks
-//! that run at different speeds: the lock system started to count later, so it ends later. Lost is for good, once
-//! the deadline has passed or the lock system has said so.
+//! that run at different speeds: the lock system started to count later, so it ends later. Where the lock system says
+//! that the lease is older than the request, it counts from what the system said. Lost is for good, once the deadline
+//! has passed or the lock system has said so.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,10 +27,10 @@ const LONGEST_RENEWAL: Duration = Duration::from_secs(5);
 /// locks", and the Redlock clients that follow it: 1 % and 2 ms.)
 const TIMER_MARGIN: Duration = Duration::from_millis(2);
 
-/// Until when a lease surely stands that was asked for at `sent` and lasts for `time`.
-pub(super) fn deadline(sent: Instant, time: Duration) -> Instant {
+/// Until when a lease surely stands that counts from `since` and lasts for `time`.
+pub(super) fn deadline(since: Instant, time: Duration) -> Instant {
     let margin = time / 100 + TIMER_MARGIN;
-    sent + time.saturating_sub(margin)
+    since + time.saturating_sub(margin)
 }
 
 /// What `Held` and its renewal share.
@@ -62,16 +63,16 @@ impl Standing {
 }
 
 impl Lease {
-    /// A lease that was granted by a request sent at `sent`.
+    /// A lease that counts from `since`.
     pub(super) fn new(
         shared: Arc<Shared>,
         claim: Claim,
         trips: Trips,
         time: Option<Duration>,
-        sent: Instant,
+        since: Instant,
     ) -> Self {
         let standing = Standing {
-            deadline: time.map(|time| deadline(sent, time)),
+            deadline: time.map(|time| deadline(since, time)),
             lost: false,
         };
         Self {
@@ -139,10 +140,15 @@ impl Lease {
     /// Takes note of an answer. One that comes after the deadline is too late even if it says "kept": somebody may
     /// have seen the loss and acted on it.
     fn note(&self, answer: Renewal, sent: Instant) -> Renewal {
+        let since = match answer {
+            Renewal::Kept => Some(sent),
+            Renewal::KeptSince(since) => Some(since.min(sent)),
+            Renewal::Lost => None,
+        };
         self.standing.send_modify(|standing| {
-            standing.lost = standing.is_lost() || answer == Renewal::Lost;
-            if !standing.lost {
-                standing.deadline = self.time.map(|time| deadline(sent, time));
+            standing.lost = standing.is_lost() || since.is_none();
+            if let Some(since) = since.filter(|_| !standing.lost) {
+                standing.deadline = self.time.map(|time| deadline(since, time));
             }
         });
         match self.check() {
@@ -202,6 +208,25 @@ mod tests {
         let later = Instant::now() + Duration::from_secs(1);
         assert_eq!(lease.note(Renewal::Kept, later), Renewal::Kept);
         assert!(lease.deadline() > before);
+    }
+
+    /// Many claims share one lease, and this one was last kept alive before the renewal was sent.
+    #[tokio::test]
+    async fn a_renewal_under_an_older_lease_counts_from_that() {
+        let lease = lease(Duration::from_secs(60));
+        let sent = Instant::now() + Duration::from_secs(10);
+        let since = sent - Duration::from_secs(3);
+        assert_eq!(lease.note(Renewal::KeptSince(since), sent), Renewal::Kept);
+        assert_eq!(
+            lease.deadline(),
+            Some(deadline(since, Duration::from_secs(60)))
+        );
+        // A lease that would count from later than the renewal was sent.
+        lease.note(Renewal::KeptSince(sent), since);
+        assert_eq!(
+            lease.deadline(),
+            Some(deadline(since, Duration::from_secs(60)))
+        );
     }
 
     /// As after a pause of the whole process while the answer was on its way.

@@ -7,7 +7,7 @@
 //! [`ask`](super::LockSystem::ask) is all or nothing. A system whose server takes one key at a time asks for them
 //! in this order and gives back what it got before it answers that one was refused.
 
-use std::sync::Arc;
+use std::{ops::Index, sync::Arc};
 
 use super::key::Key;
 
@@ -43,6 +43,14 @@ impl Keys {
     /// How many they are; never 0.
     pub fn count(&self) -> usize {
         self.0.len()
+    }
+}
+
+impl Index<usize> for Keys {
+    type Output = Key;
+
+    fn index(&self, place: usize) -> &Key {
+        &self.0[place]
     }
 }
 

@@ -24,15 +24,15 @@ const TRIES_PER_LEASE: u32 = 20;
 /// The longest pause between such tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Renews a lease that was granted at `granted` and lasts for `time`, until it is lost or held too long.
-pub(super) async fn keep(lease: Arc<Lease>, granted: Instant, time: Duration) {
-    let mut next = granted + time / RENEWALS_PER_LEASE;
-    while next < granted + LONGEST_HOLD {
+/// Renews a lease that counts from `since` and lasts for `time`, until it is lost or held too long.
+pub(super) async fn keep(lease: Arc<Lease>, since: Instant, time: Duration) {
+    let mut next = since + time / RENEWALS_PER_LEASE;
+    while next < since + LONGEST_HOLD {
         sleep_until(next).await;
         lease.thawed().await;
         let sent = Instant::now();
         next = match lease.renew().await {
-            Ok(Renewal::Kept) => sent + time / RENEWALS_PER_LEASE,
+            Ok(Renewal::Kept | Renewal::KeptSince(_)) => sent + time / RENEWALS_PER_LEASE,
             Ok(Renewal::Lost) => return,
             Err(error) => {
                 tracing::debug!(lock.owner = %lease.claim.owner, %error, "a renewal was not answered");

@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::{
     claim::{Claim, Grant},
@@ -98,8 +99,10 @@ pub enum Answer {
 /// The answer to `renew`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
-    /// All keys are still the owner's.
+    /// All keys are still the owner's, for another `ttl` from when this was asked.
     Kept,
+    /// All keys are still the owner's, under a lease that many claims share and that counts from then.
+    KeptSince(Instant),
     /// At least one key is not.
     Lost,
 }

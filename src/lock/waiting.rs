@@ -180,14 +180,15 @@ impl Acquisition {
     fn hold(&self, claim: Claim, grant: Grant, sent: Instant) -> Result<Held, LockError> {
         let time = self.lease_time();
         let (shared, trips) = (self.shared.clone(), self.wish.trips.clone());
-        let lease = Arc::new(Lease::new(shared, claim, trips, time, sent));
+        let since = grant.since(sent);
+        let lease = Arc::new(Lease::new(shared, claim, trips, time, since));
         if lease.check().is_err() {
             withdraw(&self.shared, lease.claim.clone());
             return Err(LockError::Lost(Lost));
         }
         let renewal = time
             .filter(|_| self.wish.renew)
-            .map(|time| renewal::keep(lease.clone(), sent, time))
+            .map(|time| renewal::keep(lease.clone(), since, time))
             .map(|task| AbortOnDropHandle::new(self.shared.runtime.spawn(task)));
         Ok(Held::new(lease, grant, self.wish.release, renewal))
     }

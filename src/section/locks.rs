@@ -80,6 +80,10 @@ impl Locks {
         if let Some(url) = &servers.dynamodb {
             systems.push(Arc::new(crate::lock::systems::DynamoDb::open(url)?));
         }
+        #[cfg(feature = "etcd")]
+        if !servers.etcd.is_empty() {
+            systems.push(Arc::new(crate::lock::systems::Etcd::open(&servers.etcd)?));
+        }
         let systems = systems
             .into_iter()
             .map(|system| {

@@ -257,10 +257,10 @@ async fn a_grant_whose_reply_was_lost_is_recognised() -> Result<()> {
     let mut hasty = claim(&["a"], LONG);
     free(&LockService::new(system.clone()), &hasty).await?;
     hasty.patience = LEASE;
-    cable.lose_replies();
+    cable.mute_all(true);
     let unknown = system.ask(&hasty).await;
     ensure!(is_unavailable(&unknown), "{unknown:?}");
-    cable.mend();
+    cable.mute_all(false);
     let repeated = claim(&["a"], LONG);
     let repeated = doublebook::lock::Claim {
         owner: hasty.owner,
@@ -287,11 +287,11 @@ async fn what_an_ask_without_a_reply_got_is_given_back() -> Result<()> {
     let (system, cable) = table.behind_a_cable().await?;
     let service = LockService::new(system);
     drop(get(&service, wish(&["a", "b"])).await?);
-    cable.lose_replies();
+    cable.mute_all(true);
     let unknown = service.acquire(at_once(&["a", "b"])).await;
     ensure!(is_unavailable(&unknown), "{unknown:?}");
     let other = table.service()?;
-    cable.mend();
+    cable.mute_all(false);
     eventually("it is free", async || {
         matches!(is_taken(&other, &["a", "b"]).await, Ok(false))
     })
@@ -316,13 +316,13 @@ async fn a_renewal_whose_reply_was_lost_does_not_lose_the_lock() -> Result<()> {
     .await?;
     let version = async || Ok::<_, anyhow::Error>(table.only_item().await?.remove("version"));
     let granted = version().await?;
-    cable.lose_replies();
+    cable.mute_all(true);
     eventually("a renewal is carried out", async || {
         version().await.is_ok_and(|now| now != granted)
     })
     .await?;
     let deadline = held.deadline();
-    cable.mend();
+    cable.mute_all(false);
     eventually("a later one is answered", async || {
         held.deadline() > deadline
     })
@@ -340,11 +340,11 @@ async fn a_release_whose_reply_was_lost_frees_nobody_elses_lock() -> Result<()> 
     let ana = LockService::new(system);
     let mut claim = claim(&["a"], LONG);
     grant(&ana, &claim).await?;
-    cable.lose_replies();
+    cable.mute_all(true);
     claim.patience = LEASE;
     ensure!(is_unavailable(&free(&ana, &claim).await));
     let next = get(&table.service()?, wish(&["a"])).await?;
-    cable.mend();
+    cable.mute_all(false);
     ensure!(free(&ana, &claim).await? == Released::NotTheOwner);
     ensure!(next.confirm().await?, "the next holder lost it");
     Ok(())

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 
 pub mod mutex;
 
@@ -12,6 +14,8 @@ pub mod table;
 
 #[cfg(feature = "dynamodb")]
 pub use dynamodb::DynamoDb;
+#[cfg(feature = "etcd")]
+pub use etcd::Etcd;
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use table::{Table, TablePool};

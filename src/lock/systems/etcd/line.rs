@@ -1,0 +1,304 @@
+//! The transactions that stand a claim in the line of a lock, look where it stands, and take it out.
+//!
+//! The keys in the folder of a lock are its line, in the order in which they were created. Who was created first holds
+//! the lock, and the revision of that creation is the token. A claim hangs on a lease: when that ends, its keys are
+//! gone.
+//!
+//! A request whose answer was lost may be carried out much later, after the claim was taken out of the line, and then
+//! nobody would know of the key that it leaves behind. So each request carries the version of the session's *barrier*;
+//! taking out a claim that has such a request raises it, and the late request does nothing.
+
+use etcd_client::{
+    Compare, CompareOp, GetOptions, PutOptions, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
+    TxnResponse,
+};
+use tokio::time::Instant;
+
+use super::{
+    link::{Failure, Link, Repeat},
+    names,
+    session::Session,
+};
+use crate::lock::claim::Claim;
+
+/// How many keys one claim may name. A transaction of etcd has at most 128 comparisons and 128 operations, and each
+/// key needs two. (`--max-txn-ops`.)
+pub(super) const MOST_KEYS: usize = 60;
+
+/// Where a claim stands at each of its keys: the revision of its creation, where it stands at all.
+pub(super) type Places = Vec<Option<i64>>;
+
+/// What an ask found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// It is first at all its keys.
+    First(Vec<i64>),
+    /// Somebody is before it at this key.
+    Behind { key: usize, places: Places },
+    /// Things changed meanwhile: ask again, knowing this.
+    Changed(Places),
+    /// The barrier was raised: ask again with this version.
+    TooLate(i64),
+}
+
+/// One request under one session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) link: &'a Link,
+    pub(super) claim: &'a Claim,
+    pub(super) session: &'a Session,
+    pub(super) until: Instant,
+}
+
+impl Request<'_> {
+    /// Asks for all keys, knowing where the claim stands.
+    pub(super) async fn ask(self, known: &Places) -> Result<Found, Failure> {
+        if self.claim.keys.count() == 1 {
+            return self.stand(0, known).await;
+        }
+        match self.take_all(known).await? {
+            Found::Behind { key, places } if !stands_only_at(key, &places) => {
+                self.stand(key, &places).await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Stands in the line of one key, if the claim does not yet, and in no other line.
+    async fn stand(self, key: usize, known: &Places) -> Result<Found, Failure> {
+        let mut steps = vec![
+            self.put(key),
+            self.get_own(key),
+            TxnOp::get(self.folder(key), Some(first_in_line())),
+        ];
+        let elsewhere = (0..known.len()).filter(|&other| other != key && known[other].is_some());
+        steps.extend(elsewhere.map(|other| TxnOp::delete(self.place(other), None)));
+        let answer = self.send(Vec::new(), steps, Vec::new()).await?;
+        let answers = match read(&answer)? {
+            Read::Then(answers) => answers,
+            Read::TooLate(version) => return Ok(Found::TooLate(version)),
+            Read::Else(_) => return Err(nonsense()),
+        };
+        let (Some(Some(own)), Some(Some(first))) =
+            (answers.get(1).map(created), answers.get(2).map(created))
+        else {
+            return Err(nonsense());
+        };
+        let mut places = vec![None; known.len()];
+        places[key] = Some(own);
+        Ok(if own != first {
+            Found::Behind { key, places }
+        } else if places.len() == 1 {
+            Found::First(vec![own])
+        } else {
+            Found::Changed(places)
+        })
+    }
+
+    /// Takes all keys if nobody is before the claim at any of them; else changes nothing.
+    async fn take_all(self, known: &Places) -> Result<Found, Failure> {
+        let keys = 0..known.len();
+        let free = keys.clone().flat_map(|key| self.is_free(key, known[key]));
+        let take = keys
+            .clone()
+            .flat_map(|key| [self.put(key), self.get_own(key)]);
+        let look = keys.clone().flat_map(|key| {
+            let first = TxnOp::get(self.folder(key), Some(first_in_line()));
+            [self.get_own(key), first]
+        });
+        let answer = self
+            .send(free.collect(), take.collect(), look.collect())
+            .await?;
+        match read(&answer)? {
+            Read::TooLate(version) => Ok(Found::TooLate(version)),
+            Read::Then(answers) => {
+                let own = answers.iter().skip(1).step_by(2).map(created);
+                own.collect::<Option<Vec<i64>>>()
+                    .filter(|own| own.len() == known.len())
+                    .map(Found::First)
+                    .ok_or_else(nonsense)
+            }
+            Read::Else(answers) => {
+                let created: Vec<Option<i64>> = answers.iter().map(created).collect();
+                let lines: Vec<&[Option<i64>]> = created.chunks_exact(2).collect();
+                if lines.len() != known.len() {
+                    return Err(nonsense());
+                }
+                let places = lines.iter().map(|line| line[0]).collect();
+                let refused = lines.iter().position(|line| line[1] != line[0]);
+                Ok(match refused {
+                    Some(key) => Found::Behind { key, places },
+                    None => Found::Changed(places),
+                })
+            }
+        }
+    }
+
+    /// Whether the claim still stands exactly where it stood.
+    pub(super) async fn stands(self, places: &Places) -> Result<bool, Failure> {
+        // Reads, so that it is no write at the server, and linearizable ones, which comparisons alone would not be.
+        let looks = (0..places.len()).map(|key| self.get_own(key));
+        let txn = Txn::new().and_then(looks.collect::<Vec<_>>());
+        let answer = self
+            .link
+            .txn(&txn, self.until, Repeat::AtEachMember)
+            .await?;
+        let found: Places = answer.op_responses().iter().map(created).collect();
+        Ok(found == *places && found.iter().all(Option::is_some))
+    }
+
+    /// Takes the claim out of the line of all its keys, and says whether it stood in all of them. `unanswered` when
+    /// a request for it may yet be carried out.
+    pub(super) async fn leave(self, places: &Places, unanswered: bool) -> Result<bool, Failure> {
+        let keep_out = unanswered && !self.session.is_over();
+        match self.take_out(places, keep_out).await {
+            // The barrier hangs on the lease; without it, nothing late can be carried out anyway.
+            Err(Failure::NoLease) if keep_out => {
+                self.session.end();
+                self.take_out(places, false).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn take_out(self, places: &Places, keep_out: bool) -> Result<bool, Failure> {
+        let keys = places.len();
+        let mut steps: Vec<TxnOp> = (0..keys).map(|key| self.delete(key, places[key])).collect();
+        if keep_out {
+            let barrier = names::barrier(self.session.lease);
+            steps.push(TxnOp::put(barrier.clone(), "", self.on_lease()));
+            steps.push(TxnOp::get(barrier, None));
+        }
+        let txn = Txn::new().and_then(steps);
+        let answer = self.link.txn(&txn, self.until, Repeat::Never).await?;
+        let answers = answer.op_responses();
+        if let Some(version) = answers.get(keys + 1).and_then(version) {
+            self.session.raise_barrier(version);
+        }
+        let left = answers.iter().take(keys);
+        Ok(left.filter(|answer| succeeded(answer)).count() == keys)
+    }
+
+    /// Sends what is asked on this side of the barrier.
+    async fn send(
+        self,
+        conditions: Vec<Compare>,
+        steps: Vec<TxnOp>,
+        otherwise: Vec<TxnOp>,
+    ) -> Result<TxnResponse, Failure> {
+        let barrier = names::barrier(self.session.lease);
+        let version = self.session.barrier();
+        let asked = Txn::new()
+            .when(conditions)
+            .and_then(steps)
+            .or_else(otherwise);
+        let txn = Txn::new()
+            .when([Compare::version(barrier.clone(), CompareOp::Equal, version)])
+            .and_then([TxnOp::txn(asked)])
+            .or_else([TxnOp::get(barrier, None)]);
+        self.link.txn(&txn, self.until, Repeat::AtEachMember).await
+    }
+
+    fn folder(&self, key: usize) -> String {
+        names::folder(&self.claim.keys[key])
+    }
+
+    fn place(&self, key: usize) -> String {
+        names::place(&self.claim.keys[key], self.claim.owner)
+    }
+
+    fn on_lease(&self) -> Option<PutOptions> {
+        Some(PutOptions::new().with_lease(self.session.lease))
+    }
+
+    /// Puts the claim at the end of a line, or, where it stands in it already, hangs it on this lease.
+    fn put(&self, key: usize) -> TxnOp {
+        let place = self.place(key);
+        let lease = Compare::lease(place.clone(), CompareOp::Equal, self.session.lease);
+        let put = TxnOp::put(place, "", self.on_lease());
+        TxnOp::txn(Txn::new().when([lease]).or_else([put]))
+    }
+
+    fn get_own(&self, key: usize) -> TxnOp {
+        TxnOp::get(self.place(key), None)
+    }
+
+    fn delete(&self, key: usize, stood: Option<i64>) -> TxnOp {
+        let place = self.place(key);
+        let stands = match stood {
+            // A repeat must not free what was created since. (etcd#22082.)
+            Some(created) => Compare::create_revision(place.clone(), CompareOp::Equal, created),
+            None => Compare::create_revision(place.clone(), CompareOp::Greater, 0),
+        };
+        let delete = TxnOp::delete(place, None);
+        TxnOp::txn(Txn::new().when([stands]).and_then([delete]))
+    }
+
+    /// Nobody stands in the line, or this claim does and nobody before it.
+    fn is_free(&self, key: usize, stands: Option<i64>) -> Vec<Compare> {
+        let line = self.folder(key);
+        let Some(own) = stands else {
+            return vec![Compare::create_revision(line, CompareOp::Equal, 0).with_prefix()];
+        };
+        vec![
+            Compare::create_revision(self.place(key), CompareOp::Equal, own),
+            Compare::create_revision(line, CompareOp::Greater, own - 1).with_prefix(),
+        ]
+    }
+}
+
+fn stands_only_at(key: usize, places: &Places) -> bool {
+    let mut all = places.iter().enumerate();
+    all.all(|(other, place)| place.is_some() == (other == key))
+}
+
+fn first_in_line() -> GetOptions {
+    GetOptions::new()
+        .with_prefix()
+        .with_sort(SortTarget::Create, SortOrder::Ascend)
+        .with_limit(1)
+        .with_keys_only()
+}
+
+/// What a request behind the barrier answered.
+enum Read {
+    Then(Vec<TxnOpResponse>),
+    Else(Vec<TxnOpResponse>),
+    TooLate(i64),
+}
+
+fn read(answer: &TxnResponse) -> Result<Read, Failure> {
+    match (answer.succeeded(), answer.op_responses().as_slice()) {
+        (false, [barrier]) => version(barrier).map(Read::TooLate).ok_or_else(nonsense),
+        (true, [TxnOpResponse::Txn(asked)]) => Ok(if asked.succeeded() {
+            Read::Then(asked.op_responses())
+        } else {
+            Read::Else(asked.op_responses())
+        }),
+        _ => Err(nonsense()),
+    }
+}
+
+/// When the key that was read first was created; `None` when there is none.
+fn created(answer: &TxnOpResponse) -> Option<i64> {
+    match answer {
+        TxnOpResponse::Get(read) => Some(read.kvs().first()?.create_revision()),
+        _ => None,
+    }
+}
+
+/// The version of the key that was read; 0 when there is none.
+fn version(answer: &TxnOpResponse) -> Option<i64> {
+    match answer {
+        TxnOpResponse::Get(read) => Some(read.kvs().first().map_or(0, |key| key.version())),
+        _ => None,
+    }
+}
+
+fn succeeded(answer: &TxnOpResponse) -> bool {
+    matches!(answer, TxnOpResponse::Txn(answer) if answer.succeeded())
+}
+
+fn nonsense() -> Failure {
+    Failure::Answer("a transaction was answered with nonsense".to_owned())
+}
