@@ -76,6 +76,11 @@ impl Locks {
         if let Some(url) = &servers.redis {
             systems.push(Arc::new(Redis::open(url)?));
         }
+        #[cfg(feature = "zookeeper")]
+        if let Some(ZooKeeperServers { servers, session }) = &servers.zookeeper {
+            let zookeeper = crate::lock::systems::ZooKeeper::open(servers, *session)?;
+            systems.push(Arc::new(zookeeper));
+        }
         let systems = systems
             .into_iter()
             .map(|system| {

@@ -7,6 +7,11 @@ pub mod redis;
 
 pub mod table;
 
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
+
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use table::{Table, TablePool};
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZooKeeper;
