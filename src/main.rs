@@ -23,9 +23,10 @@ fn run() -> anyhow::Result<ExitCode> {
 /// The log goes to standard error; `RUST_LOG` says how much of it.
 fn start_tracing(format: LogFormat) -> anyhow::Result<()> {
     let level = std::env::var("RUST_LOG").unwrap_or_default();
-    // The database library calls a wait for a lock a slow statement; here waiting is what is looked at.
+    // The database library calls a wait for a lock a slow statement; here waiting is what is looked at. ZooKeeper's
+    // tells of each session, and a lock that stands alone has one of its own.
     let level = if level.is_empty() {
-        "info,sqlx=error"
+        "info,sqlx=error,zookeeper_client=error"
     } else {
         &level
     };

@@ -18,7 +18,8 @@ use super::{
     held::Held,
     lease::{self, Lease},
     queue::Place,
-    releasing, renewal,
+    releasing::{self, Releasing},
+    renewal,
     service::{Shared, Wish},
     system::{Answer, ReleaseMode},
     wakeups::Listener,
@@ -33,6 +34,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
 /// How much longer than the wait limit a request may take: the last one is sent when the limit is reached.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long an acquisition that has failed waits for its place in the lock system's queue to be given up. It goes on
+/// in the background.
+const LEAVING: Duration = Duration::from_millis(250);
 
 /// The longest time for one request.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
@@ -91,7 +96,7 @@ impl Acquisition {
                 Answer::Refused { retry_in, .. } => retry_in,
             };
             if let Err(error) = self.pause(&mut pace, retry_in).await {
-                self.give_up(claim);
+                self.give_up(claim).await;
                 return Err(error);
             }
         }
@@ -193,9 +198,11 @@ impl Acquisition {
         Ok(Held::new(lease, grant, self.wish.release, renewal))
     }
 
-    fn give_up(&self, claim: Claim) {
+    /// Leaves the lock system's queue, and waits for it: whoever tries next must not find a place in front that
+    /// nobody waits in.
+    async fn give_up(&self, claim: Claim) {
         if self.shared.system.queues() {
-            withdraw(&self.shared, claim);
+            let _ = timeout(LEAVING, withdraw(&self.shared, claim)).await;
         }
     }
 
@@ -208,14 +215,9 @@ impl Acquisition {
 
 /// Gives back what a claim may have got, or its place in the lock system's queue. Always owner-checked, since it may
 /// have got nothing. Retried for as long as a grant could last.
-fn withdraw(shared: &Arc<Shared>, claim: Claim) {
+fn withdraw(shared: &Arc<Shared>, claim: Claim) -> Releasing {
     let until = lease::deadline(Instant::now(), claim.ttl);
-    drop(releasing::start(
-        shared,
-        claim,
-        ReleaseMode::OwnerChecked,
-        until,
-    ));
+    releasing::start(shared, claim, ReleaseMode::OwnerChecked, until)
 }
 
 /// When a waiter asks again.

@@ -84,6 +84,11 @@ impl Locks {
         if !servers.etcd.is_empty() {
             systems.push(Arc::new(crate::lock::systems::Etcd::open(&servers.etcd)?));
         }
+        #[cfg(feature = "zookeeper")]
+        if let Some(ZooKeeperServers { servers, session }) = &servers.zookeeper {
+            let zookeeper = crate::lock::systems::ZooKeeper::open(servers, *session)?;
+            systems.push(Arc::new(zookeeper));
+        }
         let systems = systems
             .into_iter()
             .map(|system| {

@@ -60,7 +60,7 @@ impl Kind for ZooKeeper {
     }
 
     async fn answers(place: &Place, pid: Pid) -> bool {
-        port::is_listened_on_by(place.port, pid) && is_ok(place.port).await.unwrap_or(false)
+        port::is_listened_on_by(place.port, pid) && is_serving(place.port).await.unwrap_or(false)
     }
 
     fn url(port: u16) -> String {
@@ -78,7 +78,7 @@ fn in_words(data: &Path, port: u16) -> String {
          clientPortAddress=127.0.0.1\n\
          maxClientCnxns=0\n\
          admin.enableServer=false\n\
-         4lw.commands.whitelist=ruok\n",
+         4lw.commands.whitelist=isro\n",
         data.display()
     )
 }
@@ -91,11 +91,11 @@ log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout
 log4j.appender.CONSOLE.layout.ConversionPattern=%d{ISO8601} %-5p %m%n
 ";
 
-/// Asks "are you ok?" as its monitoring does.
-async fn is_ok(port: u16) -> std::io::Result<bool> {
+/// Asks whether it reads and writes. ("Are you ok?" it affirms as soon as it listens, before it serves anybody.)
+async fn is_serving(port: u16) -> std::io::Result<bool> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
-    connection.write_all(b"ruok").await?;
+    connection.write_all(b"isro").await?;
     let mut answer = Vec::new();
     connection.read_to_end(&mut answer).await?;
-    Ok(answer == b"imok")
+    Ok(answer == b"rw")
 }

@@ -30,6 +30,10 @@ mod redis;
 mod redis_server;
 mod systems;
 mod table;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
+#[cfg(feature = "zookeeper")]
+mod zookeeper_server;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
 /// kept until the case is over.

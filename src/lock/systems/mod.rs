@@ -12,6 +12,9 @@ pub mod redis;
 
 pub mod table;
 
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
+
 #[cfg(feature = "dynamodb")]
 pub use dynamodb::DynamoDb;
 #[cfg(feature = "etcd")]
@@ -19,3 +22,5 @@ pub use etcd::Etcd;
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use table::{Table, TablePool};
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZooKeeper;
