@@ -14,6 +14,7 @@ mod mutex;
 mod pair;
 mod redis;
 mod redis_server;
+mod redlock;
 mod table;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is

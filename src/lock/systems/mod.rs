@@ -5,8 +5,11 @@ pub mod mutex;
 
 pub mod redis;
 
+pub mod redlock;
+
 pub mod table;
 
 pub use mutex::Mutex;
 pub use redis::Redis;
+pub use redlock::Redlock;
 pub use table::{Table, TablePool};
