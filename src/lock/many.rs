@@ -40,6 +40,11 @@ impl Keys {
         self.0.iter()
     }
 
+    /// The first of them.
+    pub fn first(&self) -> &Key {
+        &self.0[0]
+    }
+
     /// How many they are; never 0.
     pub fn count(&self) -> usize {
         self.0.len()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::SectionError;
 use crate::database::Database;
-use crate::lock::systems::{Mutex as MutexSystem, Redis, Table};
+use crate::lock::systems::{Mutex as MutexSystem, Redis, Redlock, Table};
 use crate::lock::{LockName, LockService, LockSystem};
 use crate::room::{LockServer, Room, store};
 
@@ -75,6 +75,9 @@ impl Locks {
         ];
         if let Some(url) = &servers.redis {
             systems.push(Arc::new(Redis::open(url)?));
+        }
+        if !servers.redlock.is_empty() {
+            systems.push(Arc::new(Redlock::open(&servers.redlock)?));
         }
         #[cfg(feature = "dynamodb")]
         if let Some(url) = &servers.dynamodb {

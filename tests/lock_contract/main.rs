@@ -29,6 +29,7 @@ mod processes;
 mod redis;
 mod redis_server;
 mod systems;
+mod redlock;
 mod table;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;

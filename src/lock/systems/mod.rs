@@ -10,6 +10,8 @@ pub mod mutex;
 
 pub mod redis;
 
+pub mod redlock;
+
 pub mod table;
 
 #[cfg(feature = "zookeeper")]
@@ -21,6 +23,7 @@ pub use dynamodb::DynamoDb;
 pub use etcd::Etcd;
 pub use mutex::Mutex;
 pub use redis::Redis;
+pub use redlock::Redlock;
 pub use table::{Table, TablePool};
 #[cfg(feature = "zookeeper")]
 pub use zookeeper::ZooKeeper;

@@ -24,17 +24,17 @@ use tokio::{
 use crate::lock::error::LockError;
 
 /// How long making a connection may take. A server nearby answers in milliseconds.
-pub(super) const CONNECTING: Duration = Duration::from_secs(1);
+pub(in crate::lock::systems) const CONNECTING: Duration = Duration::from_secs(1);
 
 /// Whether a request that found its connection dead is sent again, once and at once, over a new one. Only for
 /// requests that do no harm when they are carried out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeat {
+pub(in crate::lock::systems) enum Repeat {
     Once,
     Never,
 }
 
-pub(super) struct Link {
+pub(in crate::lock::systems) struct Link {
     client: Client,
     /// The connection in use. Locked while a new one is made, so that one task makes it for all.
     current: Mutex<Option<Numbered>>,
@@ -64,7 +64,7 @@ enum Failure {
 const TELLING_SILENCE: Duration = Duration::from_millis(500);
 
 impl Link {
-    pub(super) fn open(url: &str) -> Result<Self, LockError> {
+    pub(in crate::lock::systems) fn open(url: &str) -> Result<Self, LockError> {
         let client = Client::open(url)
             .map_err(|error| LockError::bad_setting(format!("bad Redis URL: {error}")))?;
         Ok(Self {
@@ -75,21 +75,21 @@ impl Link {
         })
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(in crate::lock::systems) fn client(&self) -> &Client {
         &self.client
     }
 
     /// Host and port, without user and password.
-    pub(super) fn address(&self) -> String {
+    pub(in crate::lock::systems) fn address(&self) -> String {
         self.client.get_connection_info().addr().to_string()
     }
 
-    pub(super) fn connections(&self) -> u64 {
+    pub(in crate::lock::systems) fn connections(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
     }
 
     /// Runs a script.
-    pub(super) async fn run<T: FromRedisValue>(
+    pub(in crate::lock::systems) async fn run<T: FromRedisValue>(
         &self,
         call: &ScriptInvocation<'_>,
         patience: Duration,

@@ -11,7 +11,7 @@
 //! All keys share one hash tag, so that they stay together in a cluster, and one prefix, which nothing else uses.
 //! (Redis documentation, "Distributed locks"; the counter for fencing is ours.)
 
-mod link;
+pub(super) mod link;
 mod subscription;
 
 use std::{
