@@ -13,6 +13,7 @@ mod in_memory;
 mod mutex;
 mod pair;
 mod redis;
+mod redis_hand_over;
 mod redis_server;
 mod table;
 
