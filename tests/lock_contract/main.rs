@@ -12,10 +12,12 @@ mod forwarder;
 mod in_memory;
 mod mutex;
 mod pair;
+mod postgres_server;
 mod redis;
 mod redis_hand_over;
 mod redis_server;
 mod table;
+mod table_postgres;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
 /// kept until the case is over.
