@@ -25,7 +25,7 @@ const READ_CONNECTIONS: u32 = 6;
 const WRITE_CONNECTIONS: u32 = 10;
 /// Connections for attempts under `row`, which hold theirs while they wait and think.
 const ROW_CONNECTIONS: u32 = 24;
-/// Connections of the lock table.
+/// Connections of the lock table; it makes one more, to listen.
 const LEASE_CONNECTIONS: u32 = 4;
 
 /// SQLite has one writer at a time: a second connection would only poll for the file against the first.

@@ -69,6 +69,9 @@ pub struct Claim {
     /// Whether its lease must end by itself when nobody renews it, whatever else this process keeps alive. A system
     /// where one session keeps the leases of a whole process gives such a claim a session of its own.
     pub alone: bool,
+    /// Whether its owner waits after a refusal and listens to [`Wakeups`](super::Wakeups). A system that remembers who
+    /// waits, and could reserve a lock for it, remembers only such a one.
+    pub waits: bool,
     /// How long this one request may take. A system answers "unavailable" rather than later.
     pub patience: Duration,
 }

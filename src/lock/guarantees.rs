@@ -146,11 +146,11 @@ const REDIS: Guarantees = Guarantees {
     ),
     survives_loss_of_one_server: false,
     tells_of_loss: false,
-    fair: false,
+    fair: true,
     minimum_ttl_ms: None,
     ttl_applies: true,
     blind_release_applies: true,
-    promise: "Excludes all replicas that use the same Redis, as long as nobody outlives its lease and Redis keeps its memory.",
+    promise: "Excludes all replicas that use the same Redis, in the order in which they came, as long as nobody outlives its lease and Redis keeps its memory.",
     cannot: "It cannot stop a holder that was paused beyond its lease, and a Redis that loses its memory grants a held lock again; only the token catches both.",
 };
 
@@ -193,7 +193,7 @@ const TABLE: Guarantees = Guarantees {
     ttl_applies: true,
     blind_release_applies: true,
     promise: "Excludes all replicas that share the database, by the database's clock, and is there whenever the data is.",
-    cannot: "It cannot stop a holder that was paused beyond its lease without the token, it wakes nobody, and every try is a write to the database.",
+    cannot: "It cannot stop a holder that was paused beyond its lease without the token, serves replicas in no order, writes to the database at every try, and on SQLite wakes nobody.",
 };
 
 const ROW: Guarantees = Guarantees {

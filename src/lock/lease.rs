@@ -195,6 +195,7 @@ mod tests {
             keys: Key::parse("a").unwrap().into(),
             ttl: time,
             alone: false,
+            waits: false,
             patience: time,
         };
         let trips = Trips::default();

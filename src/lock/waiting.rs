@@ -134,6 +134,7 @@ impl Acquisition {
             keys: self.wish.keys.clone(),
             ttl: self.lease_time().unwrap_or(self.wish.ttl),
             alone: !self.wish.renew || self.wish.may_freeze,
+            waits: self.wish.waiting == Waiting::Notify && !rest.is_zero(),
             patience: (rest + GRACE).min(MOST_PATIENCE),
         }
     }

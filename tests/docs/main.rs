@@ -3,6 +3,7 @@
 mod commands;
 mod containers;
 mod links;
+mod pages;
 mod tables;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub fn documents() -> Vec<PathBuf> {
         top().to_owned(),
         top().join("docs"),
         top().join("docs/decisions"),
+        top().join("docs/locks"),
     ];
     let files = folders
         .iter()

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use doublebook::commands::Cli;
 use doublebook::lock::LockName;
-use doublebook::lock::systems::table::{POSTGRES_DDL, SQLITE_DDL};
+use doublebook::lock::systems::table::{POSTGRES_DDL, POSTGRES_WAITERS_DDL, SQLITE_DDL};
 use doublebook::metrics::{Described, Metrics};
 
 use crate::read;
@@ -111,7 +111,8 @@ fn the_table_of_metrics_is_the_programs_own() {
 
 #[test]
 fn the_lease_table_of_the_migrations_is_the_lock_librarys_own() {
-    let migration = |dialect: &str| read(&format!("migrations/{dialect}/0002_lock_lease.sql"));
-    assert!(migration("postgres").ends_with(POSTGRES_DDL));
-    assert!(migration("sqlite").ends_with(SQLITE_DDL));
+    let migration = |file: &str| read(&format!("migrations/{file}.sql"));
+    assert!(migration("postgres/0002_lock_lease").ends_with(POSTGRES_DDL));
+    assert!(migration("postgres/0003_lock_lease_waiters").ends_with(POSTGRES_WAITERS_DDL));
+    assert!(migration("sqlite/0002_lock_lease").ends_with(SQLITE_DDL));
 }

@@ -26,7 +26,9 @@ mod keeper;
 mod mutex;
 mod pair;
 mod processes;
+mod postgres_server;
 mod redis;
+mod redis_hand_over;
 mod redis_server;
 mod systems;
 mod redlock;
@@ -35,6 +37,7 @@ mod table;
 mod zookeeper;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_server;
+mod table_postgres;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
 /// kept until the case is over.

@@ -95,6 +95,7 @@ pub fn claim(texts: &[&str], ttl: Duration) -> Claim {
         keys: keys(texts),
         ttl,
         alone: false,
+        waits: false,
         patience: Duration::from_secs(5),
     }
 }

@@ -1,6 +1,10 @@
 //! Redis keeps the contract, and what only Redis can do wrong.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::Write,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{
@@ -11,13 +15,12 @@ use doublebook::lock::{
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
-        keys, soon, wish,
+        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_taken, key, soon, wish,
     },
     redis_server::RedisServer,
 };
 
-async fn connect() -> Result<(Pair, RedisServer)> {
+pub async fn connect() -> Result<(Pair, RedisServer)> {
     let server = RedisServer::start().await?;
     let pair = Pair::new(Redis::open(&server.url())?, Redis::open(&server.url())?);
     Ok((pair, server))
@@ -206,26 +209,6 @@ async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Resul
     Ok(())
 }
 
-/// The poll is too slow to be what wakes the waiters here: each wake-up is heard at the hub itself.
-#[tokio::test]
-async fn a_release_is_heard_by_the_other_process_also_after_its_subscription_was_cut() -> Result<()>
-{
-    let (pair, server) = connect().await?;
-    let hub = pair.ben.system().wakeups().context("no wake-ups")?;
-    for _ in 0..2 {
-        let listener = hub.listen(&keys(&["a"]));
-        soon("the subscription is there", listener.woken()).await?;
-        let claim = claim(&["a"], LONG);
-        grant(&pair.ana, &claim).await?;
-        free(&pair.ana, &claim).await?;
-        soon("the release is heard", listener.woken()).await?;
-        server
-            .run::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"])
-            .await?;
-    }
-    Ok(())
-}
-
 /// With a lease of a minute, only a wake-up or a poll lets a waiter in, and a poll is a request.
 #[tokio::test]
 async fn a_woken_waiter_asks_few_times() -> Result<()> {
@@ -319,6 +302,62 @@ async fn both_replicas_see_the_same_server_and_notice_another_one() -> Result<()
         .context("no id")?;
     ensure!(carol.id == "drawn by carol", "{carol:?}");
     Ok(())
+}
+
+/// Redis would then evict the counter and the locks when its memory is full.
+#[tokio::test]
+async fn an_evicting_policy_is_warned_of_once_for_each_connection() -> Result<()> {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _collected = tracing::subscriber::set_default(subscriber);
+    for (policy, warnings) in [("allkeys-lru", 1), ("volatile-lru", 0), ("noeviction", 0)] {
+        let (pair, server) = connect().await?;
+        server
+            .run::<()>(&["CONFIG", "SET", "maxmemory-policy", policy])
+            .await?;
+        log.clear();
+        for _ in 0..3 {
+            next_token(&pair.ana).await?;
+        }
+        // The question was sent before the first script, so its answer has come before that of the last one.
+        tokio::task::yield_now().await;
+        eventually("the warning is there", async || {
+            log.count("maxmemory-policy") == warnings
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// What was logged meanwhile.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().expect("nobody panics while it is locked")
+    }
+
+    fn clear(&self) {
+        self.text().clear();
+    }
+
+    fn count(&self, words: &str) -> usize {
+        String::from_utf8_lossy(&self.text()).matches(words).count()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.text().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[tokio::test]

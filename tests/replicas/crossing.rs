@@ -81,6 +81,72 @@ async fn with_a_stranger_is_tried_again_under_row_on_postgres() {
     panic!("the stranger was ended each time");
 }
 
+/// The database ends transactions for other reasons, too: a conflict between snapshots, or a standby. A trigger does it
+/// here, to the write of the row and then to the commit. Sorted, the transfer begins anew within its `wait_ms`.
+#[tokio::test]
+async fn with_a_serialization_failure_is_tried_again_under_row_on_postgres() {
+    let world = World::own(Database::Postgres).start().await;
+    let room = world
+        .room_with("conflict", json!({"lock": "row", "wait_ms": 30_000}))
+        .await;
+    let mut somebody = world.postgresql().await;
+    for when in [
+        "BEFORE UPDATE ON wallet",
+        "AFTER INSERT ON transfer DEFERRABLE INITIALLY DEFERRED",
+    ] {
+        run(&mut somebody, &fails_three_times(when))
+            .await
+            .expect("a trigger");
+        let answer = room
+            .transfers("alice", "bob", "1.00")
+            .starts()
+            .answer()
+            .await;
+        answer.is("transferred");
+        let attempt = answer.json()["attempt"]
+            .as_str()
+            .expect("its attempt")
+            .to_owned();
+        let steps = world.get(A, &format!("/peer/attempts/{attempt}")).await;
+        let anew = steps.text.matches(r#""kind":"anew""#).count();
+        assert_eq!(anew, 3, "{when}: {}", steps.text);
+    }
+    // As given, whoever asks is told.
+    room.switches(json!({"order": "as_given"})).await;
+    run(&mut somebody, &fails_three_times("BEFORE UPDATE ON wallet"))
+        .await
+        .expect("a trigger");
+    let answer = room
+        .transfers("alice", "bob", "1.00")
+        .starts()
+        .answer()
+        .await;
+    answer.is("deadlock");
+    room.audit().await.is_clean_after(2);
+}
+
+/// A trigger that lets nothing through three times. A sequence counts, since no rollback takes its numbers back.
+fn fails_three_times(when: &str) -> String {
+    let constraint = if when.contains("DEFERRABLE") {
+        "CONSTRAINT "
+    } else {
+        ""
+    };
+    format!(
+        "DROP FUNCTION IF EXISTS conflict CASCADE;
+         DROP SEQUENCE IF EXISTS conflicts;
+         CREATE SEQUENCE conflicts;
+         CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             IF nextval('conflicts') <= 3 THEN
+                 RAISE EXCEPTION 'a conflict' USING ERRCODE = 'serialization_failure';
+             END IF;
+             RETURN NEW;
+         END $$;
+         CREATE {constraint}TRIGGER conflict {when} FOR EACH ROW EXECUTE FUNCTION conflict();"
+    )
+}
+
 fn touch(room: &Room, wallet: &str) -> String {
     format!(
         "UPDATE wallet SET position = position WHERE name = '{wallet}' \

@@ -306,10 +306,13 @@ impl Now<'_> {
             LockName::Row => Some(no_effect(
                 "No effect with this lock: the database itself lets those wait who want a row.",
             )),
-            LockName::Table | LockName::Dynamodb => Some(note(format!(
+            LockName::Dynamodb => Some(note(format!(
                 "{} wakes nobody on another replica: there, both ask again and again.",
                 self.switches.lock
             ))),
+            LockName::Table => Some(note(
+                "On SQLite, table wakes nobody: there, both ask again and again.",
+            )),
             _ => None,
         };
         self.without_locking().or_else(in_locks)

@@ -18,7 +18,7 @@ use redis::{
 };
 use tokio::{
     sync::Mutex,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::lock::error::LockError;
@@ -149,6 +149,7 @@ impl Link {
             .client
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
+        tokio::spawn(warn_of_eviction(connection.clone(), self.address()));
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         Ok(current.insert(Numbered { number, connection }).clone())
     }
@@ -190,6 +191,32 @@ impl Link {
             Failure::Request(error) => format!("redis at {address}: {error}"),
         })
     }
+}
+
+/// A server that may evict any key when its memory is full can forget a lock that is held, and the counter. Said once
+/// for each connection. A server that does not tell its policy is not warned of.
+async fn warn_of_eviction(mut connection: MultiplexedConnection, address: String) {
+    let mut question = redis::cmd("INFO");
+    let asked = question
+        .arg("memory")
+        .query_async::<String>(&mut connection);
+    let Ok(Ok(memory)) = timeout(CONNECTING, asked).await else {
+        return;
+    };
+    if let Some(policy) = evicting_policy(&memory) {
+        tracing::warn!(
+            "redis at {address} has the maxmemory-policy {policy}: when its memory is full it forgets locks that are \
+             held, and the counter of their tokens; set it to noeviction"
+        );
+    }
+}
+
+/// The policy, if it lets any key go.
+fn evicting_policy(memory: &str) -> Option<&str> {
+    memory
+        .lines()
+        .find_map(|line| line.strip_prefix("maxmemory_policy:"))
+        .filter(|policy| policy.starts_with("allkeys-"))
 }
 
 impl fmt::Debug for Link {

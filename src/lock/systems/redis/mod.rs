@@ -1,15 +1,20 @@
 //! `redis`: one Redis server (5 or newer, for scripts that ask for the time).
 //!
 //! Each lock is a key that expires, with `owner|token` as its value. One script each asks, renews and releases, so
-//! that every step is atomic at the server and several keys are all or nothing. A release publishes the freed keys
-//! on one channel, and each process has one subscription for all its waiters; who is woken asks again.
+//! that every step is atomic at the server and several keys are all or nothing.
 //!
-//! It promises that tokens rise, also after the server has lost its memory, as long as its clock is not set back.
-//! It does not promise that a lock survives that loss, nor an order between replicas. The counter has no expiry and
-//! must not be evicted: the server's policy must be `noeviction` or `volatile-*`.
+//! Who is refused is remembered at the server, in the order in which they came. A release reserves the lock for the
+//! first of them that is still listening, and tells it; nobody else gets it for a moment, so that a replica cannot win
+//! again and again because it is nearer or quicker. Each process has one subscription for all its waiters.
+//!
+//! It promises that tokens rise, also after the server has lost its memory, as long as its clock is not set back; and
+//! a fair order between replicas while locks are released. A lease that runs out is announced to nobody: who asks
+//! first gets it, and a waiter asks by itself at least every 250 ms. It does not promise that a lock survives the loss
+//! of the server's memory. The counter has no expiry and must not be evicted: the server's policy must be `noeviction`
+//! or `volatile-*`; another one is told in the log.
 //!
 //! All keys share one hash tag, so that they stay together in a cluster, and one prefix, which nothing else uses.
-//! (Redis documentation, "Distributed locks"; the counter for fencing is ours.)
+//! (Redis documentation, "Distributed locks"; the counter for fencing and the reservation are ours.)
 
 pub(super) mod link;
 mod subscription;
@@ -20,7 +25,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use redis::Script;
+use redis::{Script, ScriptInvocation};
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -37,27 +42,42 @@ use crate::lock::{
 /// Stands before the name of each lock.
 const LOCK_PREFIX: &str = "{doublebook}:lock:";
 
+/// Stands before the name of a lock where it is remembered who waits for it.
+const WAITERS_PREFIX: &str = "{doublebook}:waiters:";
+
 /// The counter of all locks.
 const COUNTER: &str = "{doublebook}:token";
 
 /// Where the server's random id is kept.
 const SERVER: &str = "{doublebook}:server";
 
-/// Where freed locks are told.
-const CHANNEL: &str = "{doublebook}:freed";
+/// Stands before the random name of a process where it is told of its locks.
+const CHANNEL_PREFIX: &str = "{doublebook}:process:";
 
 /// How long the question for the server's id may take.
 const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
-static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("ask.lua")));
+static ASK: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(
+        include_str!("hand_over.lua"),
+        include_str!("ask.lua")
+    ))
+});
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("renew.lua")));
-static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("release.lua")));
+static RELEASE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(
+        include_str!("hand_over.lua"),
+        include_str!("release.lua")
+    ))
+});
 static SERVER_ID: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("server.lua")));
 
 /// Grants locks at one Redis server.
 #[derive(Debug)]
 pub struct Redis {
     link: Link,
+    /// Where this process is told of locks that are reserved for its waiters.
+    channel: String,
     wakeups: Arc<Wakeups>,
     /// Started by the first waiter.
     subscription: OnceLock<AbortOnDropHandle<()>>,
@@ -72,6 +92,7 @@ impl Redis {
     pub fn open(url: &str) -> Result<Self, LockError> {
         Ok(Self {
             link: Link::open(url)?,
+            channel: format!("{CHANNEL_PREFIX}{:016x}", rand::random::<u64>()),
             wakeups: Arc::default(),
             subscription: OnceLock::new(),
         })
@@ -85,12 +106,10 @@ impl LockSystem for Redis {
     }
 
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
-        let mut call = ASK.key(COUNTER);
-        for key in &claim.keys {
-            call.key(lock_key(key));
-        }
-        call.arg(claim.owner.to_string())
-            .arg(milliseconds(claim.ttl));
+        let mut call = self.call(&ASK, claim);
+        call.key(COUNTER)
+            .arg(milliseconds(claim.ttl))
+            .arg(u8::from(claim.waits));
         let answer = self.link.run(&call, claim.patience, Repeat::Once).await?;
         read_answer(claim, answer).ok_or_else(|| self.nonsense("ask"))
     }
@@ -107,14 +126,8 @@ impl LockSystem for Redis {
     }
 
     async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
-        let mut call = RELEASE.prepare_invoke();
-        let blind = mode == ReleaseMode::Blind;
-        call.arg(claim.owner.to_string())
-            .arg(u8::from(blind))
-            .arg(CHANNEL);
-        for key in &claim.keys {
-            call.key(lock_key(key)).arg(key.as_str());
-        }
+        let mut call = self.call(&RELEASE, claim);
+        call.arg(u8::from(mode == ReleaseMode::Blind));
         let freed: usize = self.link.run(&call, claim.patience, Repeat::Never).await?;
         Ok(if freed == claim.keys.count() {
             Released::Released
@@ -126,11 +139,17 @@ impl LockSystem for Redis {
     fn wakeups(&self) -> Option<&Wakeups> {
         if let Ok(runtime) = Handle::try_current() {
             self.subscription.get_or_init(|| {
-                let feed = subscription::feed(self.link.client().clone(), self.wakeups.clone());
+                let (client, channel) = (self.link.client().clone(), self.channel.clone());
+                let feed = subscription::feed(client, channel, self.wakeups.clone());
                 AbortOnDropHandle::new(runtime.spawn(feed))
             });
         }
         Some(&self.wakeups)
+    }
+
+    /// Who is refused is remembered at the server, and a lock can be reserved for it there.
+    fn queues(&self) -> bool {
+        true
     }
 
     async fn server(&self, draw: &str) -> Result<Option<ServerId>, LockError> {
@@ -149,6 +168,17 @@ impl LockSystem for Redis {
 }
 
 impl Redis {
+    /// What the scripts that begin with `hand_over.lua` are given first.
+    fn call<'a>(&self, script: &'a Script, claim: &Claim) -> ScriptInvocation<'a> {
+        let mut call = script.prepare_invoke();
+        for key in &claim.keys {
+            call.key(lock_key(key))
+                .key(format!("{WAITERS_PREFIX}{key}"));
+        }
+        call.arg(claim.owner.to_string()).arg(&self.channel);
+        call
+    }
+
     fn nonsense(&self, script: &str) -> LockError {
         let address = self.link.address();
         LockError::unavailable(format!(
@@ -157,8 +187,14 @@ impl Redis {
     }
 }
 
+/// The key of a lock at the server.
 fn lock_key(key: &Key) -> String {
     format!("{LOCK_PREFIX}{key}")
+}
+
+/// Reads what `hand_over.lua` tells: the key of a lock at the server.
+fn told(lock_key: &str) -> Option<Key> {
+    Key::parse(lock_key.strip_prefix(LOCK_PREFIX)?).ok()
 }
 
 /// Rounded up, since Redis refuses 0.
@@ -202,6 +238,7 @@ mod tests {
             keys: Keys::from(key.clone()),
             ttl: Duration::from_secs(1),
             alone: false,
+            waits: false,
             patience: Duration::from_secs(1),
         };
         let read =

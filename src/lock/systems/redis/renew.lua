@@ -1,4 +1,4 @@
--- Makes the locks of an owner last longer: all or none. Never creates one.
+-- Makes the locks of an owner last longer: all or none. Never creates one, and a reservation is none.
 -- KEYS: the locks.  ARGV: the owner, the lease time in ms.
 -- Answers 1 if all were the owner's, else 0.
 local mine = ARGV[1] .. '|'

@@ -1,7 +1,8 @@
-//! The one subscription of this process: it hears which locks were freed and wakes who waits for them.
+//! The one subscription of this process: it hears which locks are reserved for its waiters, and wakes them.
 //!
-//! It promises to come back after every failure, and then wakes everybody, since what was freed meanwhile was not
-//! heard. It does not promise that a wake-up arrives; waiters ask by themselves now and then.
+//! It promises to come back after every failure, and then wakes everybody: whoever was to be told meanwhile was taken
+//! for dead and must stand in line again. It does not promise that a wake-up arrives; waiters ask by themselves now and
+//! then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +10,8 @@ use futures_util::StreamExt as _;
 use redis::{Client, Msg, RedisResult, aio::PubSub};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use super::{CHANNEL, link::CONNECTING};
-use crate::lock::{backoff::Backoff, key::Key, wakeups::Wakeups};
+use super::{link::CONNECTING, told};
+use crate::lock::{backoff::Backoff, wakeups::Wakeups};
 
 /// The first and the longest pause before the next try to subscribe.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -19,26 +20,26 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Feeds the hub for ever.
-pub(super) async fn feed(client: Client, hub: Arc<Wakeups>) {
+pub(super) async fn feed(client: Client, channel: String, hub: Arc<Wakeups>) {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     loop {
-        match timeout(CONNECTING, subscribe(&client)).await {
+        match timeout(CONNECTING, subscribe(&client, &channel)).await {
             Ok(Ok(subscription)) => {
                 backoff = Backoff::new(PAUSES.0, PAUSES.1);
                 hub.wake_all();
                 pass_on(subscription, &hub).await;
-                tracing::debug!("the subscription to freed locks ended");
+                tracing::debug!("the subscription to reserved locks ended");
             }
-            Ok(Err(error)) => tracing::debug!(%error, "cannot subscribe to freed locks"),
-            Err(_) => tracing::debug!("subscribing to freed locks took too long"),
+            Ok(Err(error)) => tracing::debug!(%error, "cannot subscribe to reserved locks"),
+            Err(_) => tracing::debug!("subscribing to reserved locks took too long"),
         }
         sleep(backoff.next_pause()).await;
     }
 }
 
-async fn subscribe(client: &Client) -> RedisResult<PubSub> {
+async fn subscribe(client: &Client, channel: &str) -> RedisResult<PubSub> {
     let mut subscription = client.get_async_pubsub().await?;
-    subscription.subscribe(CHANNEL).await?;
+    subscription.subscribe(channel).await?;
     Ok(subscription)
 }
 
@@ -65,7 +66,7 @@ async fn pass_on(subscription: PubSub, hub: &Wakeups) {
 
 fn wake(hub: &Wakeups, message: &Msg) {
     let text = message.get_payload::<String>().ok();
-    if let Some(key) = text.and_then(|text| Key::parse(&text).ok()) {
+    if let Some(key) = text.and_then(|text| told(&text)) {
         hub.wake(&key);
     }
 }

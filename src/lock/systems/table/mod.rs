@@ -4,29 +4,41 @@
 //! a release only clears its owner. The database's clock alone decides what is over: two replicas never compare
 //! their own clocks.
 //!
-//! It promises what the database promises: a grant that was committed is seen by everybody. It wakes nobody, so
-//! waiters back off. It uses a pool of its own, so that lock waiters cannot starve the business transactions, and a
-//! connection is never held longer than one request.
+//! It promises what the database promises: a grant that was committed is seen by everybody. On PostgreSQL a waiter
+//! marks the row, and a release of a marked row tells everybody who listens; they all ask, in no order between
+//! replicas. SQLite has no way to tell, so waiters back off there. It uses a pool of its own, so that lock waiters
+//! cannot starve the business transactions, and a connection is never held longer than one request; one more
+//! connection listens, once somebody waits.
 //!
-//! The library creates no table: the application does, with [`POSTGRES_DDL`] or [`SQLITE_DDL`].
+//! The library creates no table: the application does, with [`POSTGRES_DDL`] and [`POSTGRES_WAITERS_DDL`], or with
+//! [`SQLITE_DDL`].
 
+mod listening;
 mod postgres;
 mod sqlite;
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::{Database, PgPool, Pool, SqlitePool, pool::PoolConnection};
-use tokio::time::timeout;
+use tokio::{runtime::Handle, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::lock::{
     claim::{Claim, Grant, Token},
     error::LockError,
     guarantees::LockName,
     system::{Answer, LockSystem, ReleaseMode, Released, Renewal},
+    wakeups::Wakeups,
 };
 
-pub use self::{postgres::POSTGRES_DDL, sqlite::SQLITE_DDL};
+pub use self::{
+    postgres::{POSTGRES_DDL, POSTGRES_WAITERS_DDL},
+    sqlite::SQLITE_DDL,
+};
 
 /// The database that holds the table, through a pool that nobody else uses. A few connections are enough.
 #[derive(Debug, Clone)]
@@ -39,15 +51,22 @@ pub enum TablePool {
 }
 
 /// Grants locks as rows of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Table {
     pool: TablePool,
+    wakeups: Arc<Wakeups>,
+    /// Started by the first waiter.
+    listening: OnceLock<AbortOnDropHandle<()>>,
 }
 
 impl Table {
     /// Uses the table of this database; it must exist. Connects to nothing yet.
     pub fn new(pool: TablePool) -> Self {
-        Self { pool }
+        Self {
+            pool,
+            wakeups: Arc::default(),
+            listening: OnceLock::new(),
+        }
     }
 }
 
@@ -87,6 +106,19 @@ impl LockSystem for Table {
         } else {
             Released::NotTheOwner
         })
+    }
+
+    fn wakeups(&self) -> Option<&Wakeups> {
+        let TablePool::Postgres(pool) = &self.pool else {
+            return None;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            self.listening.get_or_init(|| {
+                let feed = listening::feed(pool.clone(), self.wakeups.clone());
+                AbortOnDropHandle::new(runtime.spawn(feed))
+            });
+        }
+        Some(&self.wakeups)
     }
 }
 
