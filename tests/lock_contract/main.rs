@@ -25,19 +25,19 @@ mod in_memory;
 mod keeper;
 mod mutex;
 mod pair;
-mod processes;
 mod postgres_server;
+mod processes;
 mod redis;
 mod redis_hand_over;
 mod redis_server;
-mod systems;
 mod redlock;
+mod systems;
 mod table;
+mod table_postgres;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_server;
-mod table_postgres;
 
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
 /// kept until the case is over.

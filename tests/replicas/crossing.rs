@@ -5,13 +5,13 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::support::{A, Answer, Attempt, B, Database, Room, World, soak};
 
-under_each_lock!(ends_in_a_timeout_as_given_under: redis, table);
+under_each_lock!(ends_in_a_timeout_as_given_under: redis, redlock, dynamodb, table, zookeeper, etcd);
 
-under_each_lock!(succeeds_sorted_under: redis, table, row);
+under_each_lock!(succeeds_sorted_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 
 /// Each has its first lock and asks for the other one's: nobody can get both, five times of five.
 async fn ends_in_a_timeout_as_given_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 2000});
     let room = world.room_with("as-given", switches).await;
 
@@ -183,7 +183,7 @@ async fn succeeds_as_given_under_row_on_sqlite() {
 /// Both ask for alice first: one of them waits, and both get their turn, 100 times.
 async fn succeeds_sorted_under(database: Database, lock: &str) {
     let world = World::for_lock(database, lock).await;
-    let switches = json!({"lock": lock, "think_ms": 5, "wait_ms": 20_000});
+    let switches = json!({"lock": lock, "think_ms": 5, "ttl_ms": 20_000, "wait_ms": 30_000});
     let room = world.room_with("sorted", switches).await;
 
     let runs = 100 * soak();

@@ -6,7 +6,7 @@ use crate::support::{A, B, Database, Room, World};
 
 on_both_databases!(oversells_without_a_lock);
 
-under_each_lock!(gets_exactly_ten_seats_under: redis, table, row);
+under_each_lock!(gets_exactly_ten_seats_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 
 const BUYERS: usize = 50;
 const SEATS: usize = 10;
@@ -37,7 +37,7 @@ async fn oversells_without_a_lock(database: Database) {
 async fn gets_exactly_ten_seats_under(database: Database, lock: &str) {
     let world = World::for_lock(database, lock).await;
     // All fifty may queue for one lock, on a machine that is busy.
-    let switches = json!({"lock": lock, "think_ms": 20, "wait_ms": 60_000});
+    let switches = json!({"lock": lock, "think_ms": 20, "ttl_ms": 20_000, "wait_ms": 60_000});
     let room = world.room_with("crowd", switches).await;
 
     let crowd = all_ask(&room).await;

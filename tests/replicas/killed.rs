@@ -6,15 +6,18 @@ use serde_json::json;
 
 use crate::support::{A, B, Database, World, promised};
 
-under_each_lock!(while_holding_frees_the_seat_for_the_next_under: redis, table, row);
+under_each_lock!(while_holding_frees_the_seat_for_the_next_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 under_each_lock!(before_its_commit_leaves_nothing_half_written_under: redis, table, row);
 under_each_lock!(after_its_commit_leaves_the_whole_booking_under: redis, table, row);
 
 const TTL_MS: u64 = 2000;
 
+/// The default of a replica.
+const ZOOKEEPER_SESSION_MS: u64 = 4000;
+
 /// The next attempt is sent at the kill and needs no second try.
 async fn while_holding_frees_the_seat_for_the_next_under(database: Database, lock: &str) {
-    let world = World::own(database).start().await;
+    let world = World::own(database).with(lock).start().await;
     let room = world.room("killed").await.seen_from(B);
     let (wait_ms, promise) = patience_under(lock);
     room.switches(json!({"lock": lock, "ttl_ms": TTL_MS, "wait_ms": wait_ms}))
@@ -93,6 +96,11 @@ async fn after_its_commit_leaves_the_whole_booking_under(database: Database, loc
 fn patience_under(lock: &str) -> (u64, Duration) {
     match lock {
         "row" => (5000, Duration::from_secs(1)),
+        // What counts there is the session, and not `ttl_ms`.
+        "zookeeper" => (
+            ZOOKEEPER_SESSION_MS + 5000,
+            Duration::from_millis(ZOOKEEPER_SESSION_MS + 1000),
+        ),
         _ => (TTL_MS + 5000, Duration::from_millis(TTL_MS + 1000)),
     }
 }

@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::support::{A, Answer, B, Database, PATIENCE, Room, Underway, World};
 
 under_each_lock!(held_is_seen_at_the_lock_server_under: redis, table);
-under_each_lock!(lost_before_the_write_is_noticed_under: redis, table);
-under_each_lock!(released_blindly_lets_a_third_one_in_under: redis, table);
-under_each_lock!(released_by_its_owner_only_lets_nobody_in_under: redis, table);
+under_each_lock!(lost_before_the_write_is_noticed_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(released_blindly_lets_a_third_one_in_under: redis, redlock, dynamodb, table);
+under_each_lock!(released_by_its_owner_only_lets_nobody_in_under: redis, redlock, dynamodb, table, etcd);
 
 /// What other tests rely on when they find no lock: with a holder, there is one. An attempt holds what it needs, no more.
 async fn held_is_seen_at_the_lock_server_under(database: Database, lock: &str) {
@@ -36,7 +36,7 @@ async fn held_is_seen_at_the_lock_server_under(database: Database, lock: &str) {
 
 /// The first buyer has read; its lease lapses and the second one books. Its last look at the deadline sees that.
 async fn lost_before_the_write_is_noticed_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let switches = json!({"lock": lock, "renew": false, "ttl_ms": 1000, "wait_ms": 20_000});
     let room = world.room_with("not-renewed", switches).await;
 
@@ -50,7 +50,7 @@ async fn lost_before_the_write_is_noticed_under(database: Database, lock: &str) 
 
 /// The first one's release frees the lock of the second one, and the third one enters beside it.
 async fn released_blindly_lets_a_third_one_in_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = unfenced(&world, lock, "blind").await;
     let [first, second, third] = three_buyers(&room).await;
     first.is("lease-lost");
@@ -61,7 +61,7 @@ async fn released_blindly_lets_a_third_one_in_under(database: Database, lock: &s
 
 /// The same steps. The third one has to wait until the second one's lease is over, and then the second one has lost it.
 async fn released_by_its_owner_only_lets_nobody_in_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = unfenced(&world, lock, "owner_checked").await;
     let [first, second, third] = three_buyers(&room).await;
     first.is("lease-lost");

@@ -11,7 +11,7 @@ under_each_lock!(nobody_is_after_a_reset_under: redis, table, row);
 under_each_lock!(nobody_is_after_the_room_is_replaced_under: redis, table, row);
 under_each_lock!(nobody_is_after_the_room_is_made_anew_under: redis, table, row);
 under_each_lock!(nobody_is_after_the_replicas_start_again_under: redis, table, row);
-under_each_lock!(nobody_is_when_the_rows_have_seen_higher_tokens_under: redis, table);
+under_each_lock!(nobody_is_when_the_rows_have_seen_higher_tokens_under: redis, redlock, dynamodb, table, zookeeper, etcd);
 on_both_databases!(
     nobody_is_when_each_lock_has_its_turn,
     nobody_is_after_redis_forgets_everything,
@@ -79,7 +79,7 @@ async fn nobody_is_after_the_replicas_start_again_under(database: Database, lock
 
 /// As when a lock server lost its counter and gives smaller tokens than before: the epoch rises and the attempt goes on.
 async fn nobody_is_when_the_rows_have_seen_higher_tokens_under(database: Database, lock: &str) {
-    let world = World::own(database).start().await;
+    let world = World::own(database).with(lock).start().await;
     for fencing in ["from_first_read", "on_write"] {
         let switches = json!({"lock": lock, "fencing": fencing, "wait_ms": 20_000});
         let room = world.room_with("smaller-tokens", switches).await;

@@ -9,7 +9,7 @@ on_both_databases!(
     is_counted_by_timing_alone
 );
 
-under_each_lock!(never_happens_under: redis, table, row);
+under_each_lock!(never_happens_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 
 /// Both have read 100 before either of them writes 20.
 async fn makes_money_appear_without_a_lock(database: Database) {
@@ -63,7 +63,8 @@ async fn never_happens_under(database: Database, lock: &str) {
         let room = world
             .room_of("no-lost-update", json!({"wallets": three_for_each_run()}))
             .await;
-        room.switches(json!({"lock": lock, "think_ms": 20})).await;
+        room.switches(json!({"lock": lock, "think_ms": 20, "ttl_ms": 20_000, "wait_ms": 30_000}))
+            .await;
 
         for run in 0..100 {
             let [alice, bob, carol] = names(run);

@@ -10,8 +10,8 @@ on_both_databases!(
     is_sold_once_whatever_the_gate_does,
 );
 
-under_each_lock!(is_sold_once_under: redis, table, row);
-under_each_lock!(is_sold_once_to_those_who_poll_under: redis, table);
+under_each_lock!(is_sold_once_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
+under_each_lock!(is_sold_once_to_those_who_poll_under: redis, table, zookeeper, etcd);
 
 /// Both have read that it is free before either of them writes.
 async fn is_sold_twice_without_a_lock(database: Database) {
@@ -79,7 +79,8 @@ async fn is_sold_once_under(database: Database, lock: &str) {
         let room = world
             .room_of("sold-once", json!({"rows": 10, "columns": 10}))
             .await;
-        room.switches(json!({"lock": lock, "think_ms": 20})).await;
+        room.switches(json!({"lock": lock, "think_ms": 20, "ttl_ms": 20_000, "wait_ms": 30_000}))
+            .await;
 
         for row in 'A'..='J' {
             for column in 1..=10 {
@@ -94,8 +95,8 @@ async fn is_sold_once_under(database: Database, lock: &str) {
 
 /// The same for waiters that nobody wakes.
 async fn is_sold_once_to_those_who_poll_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
-    let switches = json!({"lock": lock, "waiting": "backoff", "think_ms": 20});
+    let world = World::for_lock(database, lock).await;
+    let switches = json!({"lock": lock, "waiting": "backoff", "think_ms": 20, "ttl_ms": 20_000, "wait_ms": 30_000});
     let room = world.room_with("polling", switches).await;
     for seat in ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8"] {
         assert_eq!(

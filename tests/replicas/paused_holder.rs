@@ -5,17 +5,17 @@ use serde_json::json;
 
 use crate::support::{A, Answer, B, Database, Room, Underway, World};
 
-under_each_lock!(sells_twice_unfenced_under: redis, table);
-under_each_lock!(is_refused_by_the_fence_under: redis, table);
-under_each_lock!(is_refused_on_write_after_the_next_holders_write_under: redis, table);
-under_each_lock!(gets_in_first_when_fenced_on_write_under: redis, table);
-under_each_lock!(is_refused_before_the_next_holders_write_when_he_has_read_under: redis, table);
-under_each_lock!(loses_a_deposit_unfenced_under: redis, table);
-under_each_lock!(is_refused_when_only_its_second_wallet_is_stale_under: redis, table);
-under_each_lock!(goes_on_when_only_the_task_sleeps_under: redis, table);
+under_each_lock!(sells_twice_unfenced_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(is_refused_by_the_fence_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(is_refused_on_write_after_the_next_holders_write_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(gets_in_first_when_fenced_on_write_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(is_refused_before_the_next_holders_write_when_he_has_read_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(loses_a_deposit_unfenced_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(is_refused_when_only_its_second_wallet_is_stale_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(goes_on_when_only_the_task_sleeps_under: redis, redlock, dynamodb, table, zookeeper, etcd);
 
 async fn sells_twice_unfenced_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "off").await;
     let [ana, ben] = ana_writes_after_ben(&room).await;
     ben.is("booked");
@@ -24,7 +24,7 @@ async fn sells_twice_unfenced_under(database: Database, lock: &str) {
 }
 
 async fn is_refused_by_the_fence_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "from_first_read").await;
     let [ana, ben] = ana_writes_after_ben(&room).await;
     ben.is("booked");
@@ -34,7 +34,7 @@ async fn is_refused_by_the_fence_under(database: Database, lock: &str) {
 
 /// This is what the fence of the textbooks is good for.
 async fn is_refused_on_write_after_the_next_holders_write_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "on_write").await;
     let [ana, ben] = ana_writes_after_ben(&room).await;
     ben.is("booked");
@@ -44,7 +44,7 @@ async fn is_refused_on_write_after_the_next_holders_write_under(database: Databa
 
 /// And this is what it is not good for: between Ben's read and his write, Ana's token is still the highest one seen.
 async fn gets_in_first_when_fenced_on_write_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "on_write").await;
     let [ana, ben] = ana_writes_between_bens_read_and_write(&room).await;
     ana.is("booked");
@@ -56,7 +56,7 @@ async fn is_refused_before_the_next_holders_write_when_he_has_read_under(
     database: Database,
     lock: &str,
 ) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "from_first_read").await;
     let [ana, ben] = ana_writes_between_bens_read_and_write(&room).await;
     ana.is("stale-token");
@@ -66,7 +66,7 @@ async fn is_refused_before_the_next_holders_write_when_he_has_read_under(
 
 /// Alice → bob sleeps, carol → bob goes through, and the late write puts bob's old balance back.
 async fn loses_a_deposit_unfenced_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "off").await;
     let [late, deposit] = a_deposit_overtakes_a_transfer(&room).await;
     deposit.is("transferred");
@@ -79,7 +79,7 @@ async fn loses_a_deposit_unfenced_under(database: Database, lock: &str) {
 
 /// Nobody touched alice meanwhile. Bob's token alone refuses the whole transfer.
 async fn is_refused_when_only_its_second_wallet_is_stale_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "from_first_read").await;
     let [late, deposit] = a_deposit_overtakes_a_transfer(&room).await;
     deposit.is("transferred");
@@ -91,7 +91,7 @@ async fn is_refused_when_only_its_second_wallet_is_stale_under(database: Databas
 
 /// The other half of the pair: the task sleeps for longer than the lease, but the renewal goes on, so Ben has to wait.
 async fn goes_on_when_only_the_task_sleeps_under(database: Database, lock: &str) {
-    let world = World::shared(database).await;
+    let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "off").await;
     room.switches(json!({"wait_ms": 3000})).await;
 

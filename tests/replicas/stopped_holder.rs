@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::support::{A, Answer, B, Database, Room, World, soak};
 
-under_each_lock!(sells_twice_unfenced_under: redis, table);
-under_each_lock!(is_refused_by_the_fence_under: redis, table);
+under_each_lock!(sells_twice_unfenced_under: redis, redlock, dynamodb, table, zookeeper, etcd);
+under_each_lock!(is_refused_by_the_fence_under: redis, redlock, dynamodb, table, zookeeper, etcd);
 
 /// How often each is seen; `--soak` asks for more.
 const RUNS: usize = 5;

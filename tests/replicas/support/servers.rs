@@ -110,9 +110,6 @@ pub struct LockServers {
     _folder: Folder,
 }
 
-/// The shortest session of the private ZooKeeper.
-pub const ZOOKEEPER_SESSION_MS: u64 = 1000;
-
 impl LockServers {
     /// Those that all worlds share.
     pub async fn shared() -> &'static Self {
@@ -148,10 +145,6 @@ impl LockServers {
             told(&self.etcd),
             told(&self.zookeeper),
             told(&self.dynamodb),
-            (
-                "DOUBLEBOOK_ZOOKEEPER_SESSION_MS",
-                ZOOKEEPER_SESSION_MS.to_string(),
-            ),
         ];
         let credentials = dynamodb::CREDENTIALS.iter();
         environment.extend(credentials.map(|(name, value)| (*name, (*value).to_owned())));
