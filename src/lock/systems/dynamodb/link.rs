@@ -13,7 +13,7 @@ use std::{
     fmt,
     sync::{
         Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use super::connections::Connections;
-use crate::lock::{error::LockError, unpoisoned};
+use crate::lock::{error::LockError, gauge::Gauge, unpoisoned};
 
 /// How long making a connection may take.
 const CONNECTING: Duration = Duration::from_secs(1);
@@ -72,6 +72,9 @@ pub(super) struct Link {
     /// The client in use, with an empty pool at first.
     current: Mutex<Option<Numbered>>,
     connections: Connections,
+    in_flight: Gauge,
+    /// How often what is behind the endpoint may have become another server.
+    changes: AtomicU64,
     /// Requests in a row that were not answered in time.
     silences: AtomicU32,
 }
@@ -115,6 +118,8 @@ impl Link {
             config: OnceCell::new(),
             current: Mutex::new(None),
             connections: Connections::default(),
+            in_flight: Gauge::default(),
+            changes: AtomicU64::new(0),
             silences: AtomicU32::new(0),
         })
     }
@@ -124,8 +129,11 @@ impl Link {
         &self.endpoint.shown
     }
 
-    pub(super) fn connections(&self) -> u64 {
-        self.connections.number()
+    /// How often what is behind the endpoint may have become another server: a request failed on its way, or one needed
+    /// a new connection although no other was under way, so that the old ones must be gone. A connection that is only
+    /// one more beside those in use leads to the same server.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Sends one request, and answers within the limit.
@@ -144,6 +152,7 @@ impl Link {
             Err(SdkError::DispatchFailure(failure))
                 if repeat == Repeat::Once && !failure.is_user() =>
             {
+                self.changes.fetch_add(1, Ordering::Relaxed);
                 self.try_once(limit, &request).await?
             }
             answer => answer,
@@ -161,11 +170,16 @@ impl Link {
         let ready = timeout_at(limit.until, self.client()).await;
         let Numbered { number, client } =
             ready.map_err(|_| silence())?.map_err(Failure::NoAnswer)?;
-        let sent = Instant::now();
+        let _counted = self.in_flight.enter();
+        let alone = self.in_flight.get() == 1;
+        let (sent, connections) = (Instant::now(), self.connections.number());
         let answer = timeout_at(limit.until, request(client)).await;
         match answer {
             Ok(_) => self.silences.store(0, Ordering::Relaxed),
             Err(_) => self.heard_nothing(number, sent.elapsed()),
+        }
+        if answer.is_err() || (alone && self.connections.number() > connections) {
+            self.changes.fetch_add(1, Ordering::Relaxed);
         }
         answer.map_err(|_| silence())
     }
@@ -196,7 +210,14 @@ impl Link {
     {
         match error {
             SdkError::ServiceError(answer) => Failure::Answered(answer.into_err()),
-            unanswered => Failure::NoAnswer(self.unavailable(chain(&unanswered))),
+            unanswered => {
+                self.changes.fetch_add(1, Ordering::Relaxed);
+                // Its own words only say that it failed.
+                let cause = unanswered
+                    .source()
+                    .map_or_else(|| unanswered.to_string(), chain);
+                Failure::NoAnswer(self.unavailable(cause))
+            }
         }
     }
 

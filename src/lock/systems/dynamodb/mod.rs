@@ -217,6 +217,7 @@ impl LockSystem for DynamoDb {
     }
 
     fn connections(&self) -> u64 {
-        self.table.link.connections()
+        // A table that had to be made has lost its id, if it had one.
+        self.table.link.changes() + self.table.made()
     }
 }

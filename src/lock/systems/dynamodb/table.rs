@@ -43,7 +43,6 @@ pub(super) type Item = HashMap<String, AttributeValue>;
 pub(super) struct Table {
     pub(super) link: Link,
     pub(super) name: String,
-    /// How often it was made.
     made: AtomicU64,
     making: Mutex<()>,
 }
@@ -67,6 +66,11 @@ impl Table {
         }
     }
 
+    /// How often this process had to make it.
+    pub(super) fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
     /// Makes one conditional change to an item, and the table when there is none. `describe` adds the change and its
     /// condition to the request.
     pub(super) async fn change(
@@ -76,7 +80,7 @@ impl Table {
         repeat: Repeat,
         describe: impl Fn(UpdateItemFluentBuilder) -> UpdateItemFluentBuilder,
     ) -> Result<Change, LockError> {
-        let made = self.made.load(Ordering::Relaxed);
+        let made = self.made();
         let answer = self.update(&item, limit, repeat, &describe).await;
         if !matches!(&answer, Err(failure) if is_missing(failure)) {
             return self.read(answer);
@@ -122,7 +126,7 @@ impl Table {
     async fn create(&self, made: u64, limit: Limit) -> Result<(), LockError> {
         let making = async {
             let _alone = self.making.lock().await;
-            if self.made.load(Ordering::Relaxed) == made {
+            if self.made() == made {
                 self.create_now(limit).await?;
                 self.made.fetch_add(1, Ordering::Relaxed);
             }
