@@ -229,7 +229,7 @@ const ETCD: Guarantees = Guarantees {
     expires_by_itself: true,
     token: Some("the revision at which the holder's own key was created"),
     survives_loss_of_one_server: true,
-    tells_of_loss: true,
+    tells_of_loss: false,
     fair: true,
     minimum_ttl_ms: Some(2_000),
     ttl_applies: true,

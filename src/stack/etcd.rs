@@ -37,6 +37,9 @@ impl Kind for Etcd {
             .args(["--listen-peer-urls", &peers])
             .args(["--initial-advertise-peer-urls", &peers])
             .args(["--initial-cluster", &format!("doublebook={peers}")])
+            // Every lock that is taken and given back is two revisions of history, which nobody asks for.
+            .args(["--auto-compaction-mode", "revision"])
+            .args(["--auto-compaction-retention", "10000"])
             .args(["--log-level", "warn"])
             .log_to(place.folder.join("etcd.log")))
     }

@@ -1,13 +1,13 @@
 //! `etcd`: a cluster of etcd servers (3.4 or newer).
 //!
-//! Each lock is a line of keys in a folder of its own, in the order in which they were created ([`line`]). A claim puts
+//! Each lock is a line of keys in a folder of its own, in the order in which they were created (`line.rs`). A claim puts
 //! its key, with a lease, and reads who is first, in one transaction; who is not first watches the one before it. Who is
 //! first holds the lock, and the revision at which its key was created is its token. A claim for several keys takes all
 //! of them in one transaction or stands in the line of the first that is not free, and in no other: nobody who waits
 //! keeps anybody from a free lock, so opposite orders cannot deadlock.
 //!
-//! Claims that are renewed share a lease ([`session`]). What a claim has at the server is known here until the server
-//! has answered that it is gone ([`claims`]).
+//! Claims that are renewed share a lease (`session.rs`). What a claim has at the server is known here until the server
+//! has answered that it is gone (`claims.rs`).
 //!
 //! It promises tokens that rise for as long as the cluster keeps its data, and an order between replicas: that of the
 //! requests at the cluster, for a claim of several keys at one of them at a time. It does not promise that a holder

@@ -194,7 +194,9 @@ impl Session {
                 break;
             }
             let sent = Instant::now();
-            let limit = pause.min(LONGEST_KEEP_ALIVE);
+            // Half of what is left, so that one that hangs leaves time for another.
+            let left = (self.since() + self.ttl).saturating_duration_since(sent);
+            let limit = (left / 2).min(LONGEST_KEEP_ALIVE);
             next = match self.keep_alive(&link, sent + limit).await {
                 Ok(()) => sent + pause,
                 Err(Failure::NoLease) => break,
