@@ -454,6 +454,37 @@ async fn a_session_that_ended_takes_all_that_was_held_with_it() -> Result<()> {
     Ok(())
 }
 
+/// Bug 14: the server came back after this process had given the session up, and lets it live for another time. Its
+/// node has the same owner, and is somebody else's all the same.
+#[tokio::test]
+async fn a_node_of_the_last_session_is_not_taken_over() -> Result<()> {
+    let mut server = PrivateZooKeeper::start().await?;
+    let folder = server.folder();
+    let ana = service(folder.open(SESSION * 2)?);
+    let owner = claim(&["a"], LONG);
+    let before = grant(&ana, &owner).await?;
+    server.server.kill().await?;
+    eventually("the session is given up", async || {
+        ana.system().renew(&owner).await == Ok(Renewal::Lost)
+    })
+    .await?;
+    server.server.start_again().await?;
+    let refused = ana.system().ask(&owner).await?;
+    ensure!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    ensure!(ana.system().renew(&owner).await? == Renewal::Lost);
+    let mut after = None;
+    eventually("the old node goes with its session", async || {
+        let answer = ana.system().ask(&owner).await;
+        if let Ok(Answer::Granted(grant)) = answer {
+            after = grant.token(&key("a"));
+        }
+        after.is_some()
+    })
+    .await?;
+    ensure!(before.token(&key("a")) < after);
+    Ok(())
+}
+
 /// Bug 13: it goes to the end of the line and waits for its turn again.
 #[tokio::test]
 async fn a_waiter_whose_session_ended_is_not_let_in_by_its_old_place() -> Result<()> {

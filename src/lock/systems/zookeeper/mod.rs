@@ -257,7 +257,8 @@ impl Inner {
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, Trouble> {
-        let Some(place) = self.places.of(claim.owner) else {
+        let place = self.places.of(claim.owner);
+        let Some(place) = place.filter(|place| place.is_first()) else {
             return Ok(Renewal::Lost);
         };
         let checked = match self.session_of(&place).await {

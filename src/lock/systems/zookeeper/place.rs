@@ -128,12 +128,7 @@ impl Places {
 impl Place {
     /// Stands in line, or looks how the lines have moved since.
     pub(super) async fn look(&self, session: &Session, locks: &str) -> Result<View, Trouble> {
-        let known = unpoisoned::lock(&self.standing).spots.clone();
-        let moved = match known.is_empty() {
-            true => None,
-            false => moved(known, session.look(&self.nodes).await?),
-        };
-        let Some(spots) = moved else {
+        let Some(spots) = self.moved(session).await? else {
             let spots = self.enter(session, locks).await?;
             return Ok(self.note(spots));
         };
@@ -144,6 +139,22 @@ impl Place {
             return Err(gone());
         }
         Ok(view)
+    }
+
+    /// How the lines have moved since it looked last; `None` if it does not stand in them.
+    async fn moved(&self, session: &Session) -> Result<Option<Vec<Spot>>, Trouble> {
+        let mut spots = unpoisoned::lock(&self.standing).spots.clone();
+        if spots.is_empty() {
+            return Ok(None);
+        }
+        let seen = session.look(&self.nodes).await?;
+        for (spot, Seen { own, others }) in spots.iter_mut().zip(seen) {
+            if own.is_none_or(|own| own.czxid != spot.czxid) {
+                return Ok(None);
+            }
+            spot.ahead.retain(|name| others.contains(name));
+        }
+        Ok(Some(spots))
     }
 
     /// Makes the nodes and looks who is ahead, in one round trip if nobody is.
@@ -218,6 +229,12 @@ impl Place {
         )
     }
 
+    /// Whether it was first in all lines when it looked last.
+    pub(super) fn is_first(&self) -> bool {
+        let standing = unpoisoned::lock(&self.standing);
+        !standing.spots.is_empty() && standing.spots.iter().all(|spot| spot.ahead.is_empty())
+    }
+
     /// Its nodes are gone, or are to be given up.
     pub(super) fn is_nowhere(&self) {
         unpoisoned::lock(&self.standing).spots.clear();
@@ -264,18 +281,6 @@ impl Drop for Standing {
     fn drop(&mut self) {
         self.stop_watching();
     }
-}
-
-/// How the lines have moved; `None` if an own node is gone.
-fn moved(mut spots: Vec<Spot>, seen: Vec<Seen>) -> Option<Vec<Spot>> {
-    for (spot, seen) in spots.iter_mut().zip(seen) {
-        let own = seen.own?;
-        if own.czxid != spot.czxid {
-            return None;
-        }
-        spot.ahead.retain(|name| seen.others.contains(name));
-    }
-    Some(spots)
 }
 
 fn gone() -> Trouble {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use zookeeper_client::{Client, Connector, SessionInfo};
+use zookeeper_client::{Client, Connector, Error, SessionInfo};
 
 use super::session::{Session, Trouble};
 use crate::lock::error::LockError;
@@ -116,16 +116,11 @@ impl Sessions {
     }
 
     async fn connect(&self, connector: Connector) -> Result<Session, Trouble> {
-        let client =
-            connector
-                .connect(&self.servers)
-                .await
-                .map_err(|error| match Trouble::from(error) {
-                    Trouble::Unanswered(reason) => {
-                        Trouble::Unreachable(format!("cannot connect: {reason}"))
-                    }
-                    other => other,
-                })?;
+        let client = connector.connect(&self.servers).await;
+        let client = client.map_err(|error| match error {
+            Error::NoHosts => Trouble::Unreachable("no server can be reached".to_owned()),
+            error => error.into(),
+        })?;
         let session = Session::new(client);
         let granted = u64::try_from(session.time().as_millis()).unwrap_or(u64::MAX);
         self.granted.store(granted, Ordering::Relaxed);
