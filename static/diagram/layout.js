@@ -56,16 +56,27 @@ function placeLabels(marks, labels, x, y, width) {
   for (const mark of [...marks].sort((a, b) => a.at - b.at)) {
     const wide = textWidth(mark.label) + 6;
     const at = x(mark.at);
-    const fitsRight = at - 4 + wide <= width;
-    const from = fitsRight ? at - 4 : Math.max(0, at + 4 - wide);
+    const { from, side } = place(mark, at, wide, width);
     const to = from + wide;
     let tier = tiers.findIndex((taken) => taken.every((other) => to <= other.from || from >= other.to));
     if (tier < 0) {
       tier = tiers.push([]) - 1;
     }
     tiers[tier].push({ from, to });
-    const anchor = fitsRight ? 'start' : 'end';
-    labels.set(mark, { x: fitsRight ? from : to, y: y + tier * TIER, anchor, text: mark.label });
+    labels.set(mark, { x: side === 'right' ? from : to, y: y + tier * TIER, anchor: side === 'right' ? 'start' : 'end', text: mark.label });
   }
   return tiers.length;
+}
+
+/**
+ * On which side of its mark a label stands, and where it begins. To the right, unless there is no room; a lease that was
+ * lost is named to its left, since to the right the next holder's arrows come and go.
+ * @param {Mark} mark @param {number} at @param {number} wide @param {number} width
+ * @returns {{from: number, side: 'left' | 'right'}}
+ */
+function place({ shape }, at, wide, width) {
+  if (shape === 'lost' && at - 4 - wide >= 0) {
+    return { from: at - 4 - wide, side: 'left' };
+  }
+  return at - 4 + wide <= width ? { from: at - 4, side: 'right' } : { from: Math.max(0, at + 4 - wide), side: 'left' };
 }

@@ -37,6 +37,18 @@ test('overlapping sections are drawn on both lanes', () => {
   assert.deepEqual(overlaps.map(({ lane }) => lane), ['attempt 0', 'attempt 1']);
 });
 
+test('the loss of a lease is named before it, where no arrow of the next holder is', () => {
+  const drawn = planned('paused-fence-off');
+  const lost = drawn.marks.find(({ shape }) => shape === 'lost');
+  const placed = layout(drawn, 800);
+  const label = lost && placed.labels.get(lost);
+  assert.equal(label?.anchor, 'end');
+  assert.ok((label?.x ?? 0) < placed.x(lost?.at ?? 0));
+  // Where there is no room before it, it is named after it.
+  const narrow = lost && layout(drawn, 120).labels.get(lost);
+  assert.ok((narrow?.x ?? -1) >= 0);
+});
+
 test('of a crowd whole meetings are drawn, those with most sales first', () => {
   const crowd = race('crowd-off');
   const chosen = mostTelling(crowd);

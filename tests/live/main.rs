@@ -33,5 +33,8 @@ mod resume;
 /// Replicas that are silent, killed, stopped.
 mod replicas;
 
+/// A room that was filled some seconds ago.
+mod filled;
+
 /// Many readers, some of whom never read.
 mod crowd;
