@@ -354,8 +354,8 @@ mod tests {
     #[test]
     fn an_empty_node_keeps_silent_for_longer_than_the_longest_lease() {
         let looks = |ms| [member("x"), member("x"), member("x"), empty("a", ms), None];
-        assert_eq!(ready(&looks(1_000)), []);
-        assert_eq!(ready(&looks(1_020)), []);
+        assert_eq!(ready(&looks(1_000)), [0_usize; 0]);
+        assert_eq!(ready(&looks(1_020)), [0_usize; 0]);
         assert_eq!(ready(&looks(1_021)), [3]);
     }
 

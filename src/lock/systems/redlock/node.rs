@@ -479,7 +479,7 @@ mod tests {
         let taken = |rest| {
             Some((
                 Vote::Taken { floor: token(5) },
-                Some(Blocked { key: 1, rest }),
+                Some(Blocked { key: b.clone(), rest }),
             ))
         };
         let rest = Some(Duration::from_millis(70));
