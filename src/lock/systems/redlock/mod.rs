@@ -120,7 +120,7 @@ impl LockSystem for Redlock {
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
         let began = Instant::now();
         let until = lease::deadline(began, claim.ttl).min(began + claim.patience);
-        self.with_mark(until, |mark| self.ask_once(mark, claim, until))
+        self.with_mark(until, |mark| self.ask_again_once(mark, claim, until))
             .await
     }
 
@@ -187,6 +187,22 @@ impl Redlock {
             self.members.look_after_empty_nodes();
         }
         self.members.mark(until).await
+    }
+
+    /// A majority that was silent for a moment may have been busy: it is asked a second time before anybody is told
+    /// that there is none.
+    async fn ask_again_once(
+        &self,
+        mark: Mark,
+        claim: &Claim,
+        until: Instant,
+    ) -> Result<Answer, Failure> {
+        match self.ask_once(mark.clone(), claim, until).await {
+            Err(Failure::Unavailable(_)) if Instant::now() < until => {
+                self.ask_once(mark, claim, until).await
+            }
+            answer => answer,
+        }
     }
 
     async fn ask_once(&self, mark: Mark, claim: &Claim, until: Instant) -> Result<Answer, Failure> {
