@@ -30,8 +30,8 @@ async fn another_replica_that_stands_still_is_said_to_be_silent(database: Databa
     world.process(B).signal(Signal::SIGSTOP);
     browser.reads(OF_B, "B is silent").await;
     promised("B is said to be silent", SAID, start.elapsed());
-    browser.goes_on(&room, "A1", "A2").await;
     browser.reads("#said", "Replica B is silent").await;
+    browser.goes_on(&room, "A1", "A2").await;
     browser.races("one-seat").await;
     let went = "Replica B did not answer when the race began: all attempts went to A.";
     browser.reads("#race", went).await;
@@ -51,8 +51,8 @@ async fn another_replica_that_was_killed_is_said_to_be_gone(database: Database) 
     world.kills(B);
     browser.reads(OF_B, "B does not answer").await;
     promised("B is said to be gone", SAID, start.elapsed());
-    browser.goes_on(&room, "A1", "A2").await;
     browser.reads("#said", "Replica B does not answer").await;
+    browser.goes_on(&room, "A1", "A2").await;
 
     world.starts(B).await;
     let start = Instant::now();
