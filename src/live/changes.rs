@@ -26,8 +26,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest time between two looks, for changes of which nothing was heard.
 const LOOK_ANYWAY: Duration = Duration::from_millis(400);
 
-/// A look that took long is followed by a rest of so many times as long, up to [`LOOK_ANYWAY`].
-const REST: u32 = 8;
+/// A look that took long is followed by a rest of so many times as long: looking must not slow what is looked at.
+const REST: u32 = 20;
+
+/// The longest rest, so that a change is still seen within a second.
+const LONGEST_REST: Duration = Duration::from_millis(800);
 
 /// How often the table of replicas is read: a new one is rare.
 const REPLICAS_EVERY: Duration = Duration::from_secs(1);
@@ -58,7 +61,7 @@ pub(super) async fn tell(
         if let Err(error) = changes.look(&heard).await {
             tracing::debug!(%error, room = %changes.room, "cannot look at a room that is watched");
         }
-        let rest = (began.elapsed() * REST).clamp(LOOK_EVERY, LOOK_ANYWAY);
+        let rest = (began.elapsed() * REST).clamp(LOOK_EVERY, LONGEST_REST);
         tokio::time::sleep_until((began + rest).into()).await;
         let anyway = tokio::time::sleep_until((began + LOOK_ANYWAY).into());
         tokio::select! {

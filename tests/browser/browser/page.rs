@@ -50,6 +50,16 @@ impl Browser {
         self.is_live().await;
     }
 
+    /// Waits until a link has led to an address that begins so, and the script of its page has begun. The page that
+    /// is left is live until then, too.
+    pub async fn arrives_at(&self, address: &str) {
+        let script = "return location.href.startsWith(arguments[0]) || location.href";
+        let what = format!("the page at {address}");
+        self.finds_within(&what, PATIENCE, script, vec![json!(address)])
+            .await;
+        self.is_live().await;
+    }
+
     /// The script of the room's page has begun.
     pub async fn is_live(&self) {
         self.finds(
