@@ -16,12 +16,11 @@ use super::{
     claim::{Claim, Grant, Owner},
     error::{LockError, Lost},
     held::Held,
-    lease::{self, Lease},
+    lease::Lease,
     queue::Place,
-    releasing::{self, Releasing},
-    renewal,
+    releasing, renewal,
     service::{Shared, Wish},
-    system::{Answer, ReleaseMode},
+    system::Answer,
     wakeups::Listener,
 };
 
@@ -154,7 +153,7 @@ impl Acquisition {
         match timeout(claim.overtime(), &mut asking).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
-                withdraw(&self.shared, claim.clone());
+                releasing::withdraw(&self.shared, claim.clone());
                 Err(error)
             }
             Err(_) => {
@@ -162,7 +161,7 @@ impl Acquisition {
                 let error = LockError::no_answer(&claim);
                 self.shared.spawn(async move {
                     let _ = asking.await;
-                    withdraw(&shared, claim);
+                    releasing::withdraw(&shared, claim);
                 });
                 Err(error)
             }
@@ -187,7 +186,7 @@ impl Acquisition {
         let (shared, trips) = (self.shared.clone(), self.wish.trips.clone());
         let lease = Arc::new(Lease::new(shared, claim, trips, time, sent));
         if lease.check().is_err() {
-            withdraw(&self.shared, lease.claim.clone());
+            releasing::withdraw(&self.shared, lease.claim.clone());
             return Err(LockError::Lost(Lost));
         }
         let renewal = time
@@ -201,7 +200,7 @@ impl Acquisition {
     /// nobody waits in.
     async fn give_up(&self, claim: Claim) {
         if self.shared.system.queues() {
-            let _ = timeout(LEAVING, withdraw(&self.shared, claim)).await;
+            let _ = timeout(LEAVING, releasing::withdraw(&self.shared, claim)).await;
         }
     }
 
@@ -210,13 +209,6 @@ impl Acquisition {
             waited: self.began.elapsed(),
         }
     }
-}
-
-/// Gives back what a claim may have got, or its place in the lock system's queue. Always owner-checked, since it may
-/// have got nothing. Retried for as long as a grant could last.
-fn withdraw(shared: &Arc<Shared>, claim: Claim) -> Releasing {
-    let until = lease::deadline(Instant::now(), claim.ttl);
-    releasing::start(shared, claim, ReleaseMode::OwnerChecked, until)
 }
 
 /// When a waiter asks again.
