@@ -121,9 +121,9 @@ impl Held {
         self.give_back()
     }
 
-    /// Leaves the lock to run out: it is no longer renewed, and given back only when its lease is over. For a holder
-    /// that cannot know whether its work is done, such as one whose commit was not answered. A lock that never expires
-    /// is given back at once, or it would stay for ever.
+    /// Leaves the lock to run out: it is no longer renewed and not given back. For a holder that cannot know
+    /// whether its work is done, such as one whose commit was not answered. A lock that never expires is given back,
+    /// or it would stay for ever.
     pub fn abandon(mut self) {
         let Some(deadline) = self.deadline() else {
             return;
@@ -131,12 +131,9 @@ impl Held {
         self.ended = true;
         drop(self.renewal.take());
         let lease = self.lease.clone();
-        // By then most systems have nothing left to free; one that keeps something for each owner, or whose session
-        // keeps the lease of a whole process, has.
         self.lease.shared.runtime.spawn(async move {
             sleep_until(deadline).await;
-            let Lease { shared, claim, .. } = &*lease;
-            releasing::start(shared, claim.clone(), ReleaseMode::OwnerChecked, deadline);
+            releasing::is_over(&lease.shared, &lease.claim);
         });
     }
 

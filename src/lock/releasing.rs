@@ -19,6 +19,7 @@ use super::{
     backoff::Backoff,
     claim::Claim,
     error::LockError,
+    lease,
     service::Shared,
     system::{ReleaseMode, Released},
 };
@@ -63,6 +64,22 @@ pub(super) fn start(
 ) -> Releasing {
     let release = until_answered(shared.clone(), claim, mode, until);
     Releasing(shared.spawn(release))
+}
+
+/// Gives back what a claim may have got, or its place in the lock system's queue. Always owner-checked, since it may
+/// have got nothing. Retried for as long as a grant could last.
+pub(super) fn withdraw(shared: &Arc<Shared>, claim: Claim) -> Releasing {
+    let until = lease::deadline(Instant::now(), claim.ttl);
+    start(shared, claim, ReleaseMode::OwnerChecked, until)
+}
+
+/// Tells a system that queues that the lease of a claim is over. It may keep the lease for as long as the process
+/// lives; all others have ended it by themselves.
+pub(super) fn is_over(shared: &Arc<Shared>, claim: &Claim) {
+    if shared.system.queues() {
+        // Nobody waits for it.
+        drop(withdraw(shared, claim.clone()));
+    }
 }
 
 async fn until_answered(

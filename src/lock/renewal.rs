@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::{lease::Lease, system::Renewal};
+use super::{lease::Lease, releasing, system::Renewal};
 
 /// How long a lease is renewed at most. A holder that forgot its lock must not keep it for ever.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(600);
@@ -24,8 +24,15 @@ const TRIES_PER_LEASE: u32 = 20;
 /// The longest pause between such tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Renews a lease that counts from `since` and lasts for `time`, until it is lost or held too long.
+/// Renews a lease that counts from `since` and lasts for `time`, until it is lost or held too long; and then waits for
+/// its end.
 pub(super) async fn keep(lease: Arc<Lease>, since: Instant, time: Duration) {
+    renew(&lease, since, time).await;
+    lease.lost().await;
+    releasing::is_over(&lease.shared, &lease.claim);
+}
+
+async fn renew(lease: &Lease, since: Instant, time: Duration) {
     let mut next = since + time / RENEWALS_PER_LEASE;
     while next < since + LONGEST_HOLD {
         sleep_until(next).await;

@@ -54,7 +54,8 @@ pub trait LockSystem: Send + Sync + 'static {
         None
     }
 
-    /// Whether a refused `ask` leaves its owner waiting at the system. Then giving up is told with `release`.
+    /// Whether a refused `ask` leaves its owner waiting at the system. Then giving up is told with `release`, and so is
+    /// the end of a lease that was not renewed, since a session may keep it that the whole process shares.
     fn queues(&self) -> bool {
         false
     }

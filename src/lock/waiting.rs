@@ -16,12 +16,11 @@ use super::{
     claim::{Claim, Grant, Owner},
     error::{LockError, Lost},
     held::Held,
-    lease::{self, Lease},
+    lease::Lease,
     queue::Place,
-    releasing::{self, Releasing},
-    renewal,
+    releasing, renewal,
     service::{Shared, Wish},
-    system::{Answer, ReleaseMode},
+    system::Answer,
     wakeups::Listener,
 };
 
@@ -155,7 +154,7 @@ impl Acquisition {
         match timeout(claim.overtime(), &mut asking).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
-                withdraw(&self.shared, claim.clone());
+                releasing::withdraw(&self.shared, claim.clone());
                 Err(error)
             }
             Err(_) => {
@@ -163,7 +162,7 @@ impl Acquisition {
                 let error = LockError::no_answer(&claim);
                 self.shared.spawn(async move {
                     let _ = asking.await;
-                    withdraw(&shared, claim);
+                    releasing::withdraw(&shared, claim);
                 });
                 Err(error)
             }
@@ -189,7 +188,7 @@ impl Acquisition {
         let since = grant.since(sent);
         let lease = Arc::new(Lease::new(shared, claim, trips, time, since));
         if lease.check().is_err() {
-            withdraw(&self.shared, lease.claim.clone());
+            releasing::withdraw(&self.shared, lease.claim.clone());
             return Err(LockError::Lost(Lost));
         }
         let renewal = time
@@ -203,7 +202,7 @@ impl Acquisition {
     /// nobody waits in.
     async fn give_up(&self, claim: Claim) {
         if self.shared.system.queues() {
-            let _ = timeout(LEAVING, withdraw(&self.shared, claim)).await;
+            let _ = timeout(LEAVING, releasing::withdraw(&self.shared, claim)).await;
         }
     }
 
@@ -212,13 +211,6 @@ impl Acquisition {
             waited: self.began.elapsed(),
         }
     }
-}
-
-/// Gives back what a claim may have got, or its place in the lock system's queue. Always owner-checked, since it may
-/// have got nothing. Retried for as long as a grant could last.
-fn withdraw(shared: &Arc<Shared>, claim: Claim) -> Releasing {
-    let until = lease::deadline(Instant::now(), claim.ttl);
-    releasing::start(shared, claim, ReleaseMode::OwnerChecked, until)
 }
 
 /// When a waiter asks again.

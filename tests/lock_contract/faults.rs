@@ -385,6 +385,27 @@ async fn giving_up_is_told_to_a_system_that_queues() -> Result<()> {
     Ok(())
 }
 
+/// It may keep the lease for as long as the process lives, which is longer than its holder believes in it.
+#[tokio::test]
+async fn the_end_of_a_lease_is_told_to_a_system_that_queues() -> Result<()> {
+    let network = Arc::new(Faulty {
+        queues: true,
+        ..Faulty::good()
+    });
+    let service = LockService::new(network.clone());
+    set(&network.renewals, Fault::Hangs);
+    let mine = |name: &'static str| Wish {
+        ttl: SHORT,
+        ..wish(&[name])
+    };
+    let lost = get(&service, mine("a")).await?;
+    get(&service, mine("b")).await?.abandon();
+    soon("the loss is told", lost.lost()).await?;
+    eventually("both ends are told", async || network.releases() == 2).await?;
+    ensure!(lost.check() == Err(Lost));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_time_that_makes_no_sense_is_a_bad_setting() -> Result<()> {
     let service = LockService::new(Faulty::new());
