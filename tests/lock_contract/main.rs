@@ -16,7 +16,6 @@ mod etcd;
 mod faults;
 mod forwarder;
 mod in_memory;
-#[cfg(feature = "dynamodb")]
 #[allow(
     dead_code,
     reason = "here, it has a folder to remove and no process to end"

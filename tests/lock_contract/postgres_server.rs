@@ -14,9 +14,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, sync::OnceCell};
 
-#[path = "../replicas/support/keeper.rs"]
-#[allow(dead_code, reason = "it can end processes, too")]
-mod keeper;
+use crate::keeper::Keeper;
 
 /// Lives as long as the tests: what is shared must not begin in the runtime of a single one.
 static LASTING: LazyLock<Runtime> = LazyLock::new(|| {
@@ -30,12 +28,12 @@ static LASTING: LazyLock<Runtime> = LazyLock::new(|| {
 /// A new, empty database; its address. Its commits do not wait for the disk: nobody crashes this server, and many tests
 /// at once would wait for one disk.
 pub async fn database() -> Result<String> {
-    static SHARED: OnceCell<(PostgresServer, TempDir, keeper::Keeper)> = OnceCell::const_new();
+    static SHARED: OnceCell<(PostgresServer, TempDir, Keeper)> = OnceCell::const_new();
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let (server, ..) = SHARED
         .get_or_try_init(async || {
             let folder = folder()?;
-            let keeper = keeper::Keeper::of(folder.path());
+            let keeper = Keeper::of(folder.path());
             let path = folder.path().join("postgres");
             let starting = LASTING.spawn(async move { start(&path).await });
             anyhow::Ok((starting.await??, folder, keeper))

@@ -479,7 +479,10 @@ mod tests {
         let taken = |rest| {
             Some((
                 Vote::Taken { floor: token(5) },
-                Some(Blocked { key: b.clone(), rest }),
+                Some(Blocked {
+                    key: b.clone(),
+                    rest,
+                }),
             ))
         };
         let rest = Some(Duration::from_millis(70));
