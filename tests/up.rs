@@ -193,6 +193,34 @@ async fn the_doctor_names_each_server_and_changes_nothing() {
     assert!(!data.exists());
 }
 
+/// Where `scripts/test` unpacks it, or where a variable says. Nothing of it is run: an empty file will do.
+#[tokio::test]
+async fn the_doctor_finds_a_dynamodb_local() {
+    let home = TempDir::new().unwrap();
+    let cached = home.path().join(".cache/doublebook/dynamodb-local");
+    let elsewhere = home.path().join("elsewhere");
+    for folder in [&cached, &elsewhere] {
+        std::fs::create_dir_all(folder).unwrap();
+        File::create(folder.join("DynamoDBLocal.jar")).unwrap();
+    }
+    let doctor = async |named: Option<&Path>| {
+        let mut command = doublebook(&["doctor", "--data-dir"]);
+        command
+            .arg(home.path())
+            .env("HOME", home.path())
+            .env_remove("XDG_CACHE_HOME");
+        if let Some(folder) = named {
+            command.env("DOUBLEBOOK_DYNAMODB_LOCAL", folder);
+        }
+        String::from_utf8(output_of(&mut command).await.stdout).unwrap()
+    };
+    for (named, found) in [(None, &cached), (Some(elsewhere.as_path()), &elsewhere)] {
+        let report = doctor(named).await;
+        let line = format!("{}/DynamoDBLocal.jar", found.display());
+        assert!(report.contains(&line), "{line} is not in:\n{report}");
+    }
+}
+
 #[tokio::test]
 async fn ctrl_c_stops_everything_and_exits_0() {
     let mut up = Up::start(&["--servers", "redis"]).await;
