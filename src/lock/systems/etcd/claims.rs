@@ -29,6 +29,8 @@ pub(super) struct Claims {
 struct Entry {
     has: Has,
     claim: Claim,
+    /// It is being asked for, or the last ask was not answered.
+    open: bool,
     /// When it was last asked for or renewed.
     since: Instant,
     /// Wakes the waiter when who stands before it is gone.
@@ -41,11 +43,18 @@ struct Entry {
 pub(super) struct Has {
     pub(super) session: Arc<Session>,
     pub(super) places: Places,
-    /// A request for it may have been carried out, or may yet be, although it was not answered.
-    pub(super) unanswered: bool,
+    /// A request for it was not answered, and may yet be carried out, whatever was asked since.
+    pub(super) in_doubt: bool,
 }
 
 impl Entry {
+    fn has(&self) -> Has {
+        Has {
+            in_doubt: self.has.in_doubt || self.open,
+            ..self.has.clone()
+        }
+    }
+
     fn is_over(&self, now: Instant) -> bool {
         self.since + self.has.session.ttl <= now
     }
@@ -56,16 +65,19 @@ impl Claims {
     pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Places {
         let mut all = unpoisoned::lock(&self.all);
         let known = all.remove(&claim.owner);
-        let (places, watch) = match known {
-            Some(entry) => (entry.has.places, entry.watch),
-            None => (vec![None; claim.keys.count()], None),
+        let (places, in_doubt, watch) = match known {
+            Some(Entry {
+                has, open, watch, ..
+            }) => (has.places, has.in_doubt || open, watch),
+            None => (vec![None; claim.keys.count()], false, None),
         };
         let entry = Entry {
             has: Has {
                 session: session.clone(),
                 places: places.clone(),
-                unanswered: true,
+                in_doubt,
             },
+            open: true,
             claim: claim.clone(),
             since,
             watch,
@@ -77,11 +89,24 @@ impl Claims {
         places
     }
 
-    /// Notes the answer to an ask.
-    pub(super) fn answered(&self, owner: Owner, places: Places) {
+    /// Notes that the last ask was answered.
+    pub(super) fn answered(&self, owner: Owner) {
+        if let Some(entry) = unpoisoned::lock(&self.all).get_mut(&owner) {
+            entry.open = false;
+        }
+    }
+
+    /// Notes that a request for a claim was sent again without an answer to the first one.
+    pub(super) fn doubt(&self, owner: Owner) {
+        if let Some(entry) = unpoisoned::lock(&self.all).get_mut(&owner) {
+            entry.has.in_doubt = true;
+        }
+    }
+
+    /// Notes where a claim stands.
+    pub(super) fn stands(&self, owner: Owner, places: Places) {
         if let Some(entry) = unpoisoned::lock(&self.all).get_mut(&owner) {
             entry.has.places = places;
-            entry.has.unanswered = false;
         }
     }
 
@@ -114,14 +139,14 @@ impl Claims {
     /// What a claim has.
     pub(super) fn get(&self, owner: Owner) -> Option<Has> {
         let all = unpoisoned::lock(&self.all);
-        all.get(&owner).map(|entry| entry.has.clone())
+        all.get(&owner).map(Entry::has)
     }
 
     /// What a claim has, unless it is over.
     pub(super) fn standing(&self, owner: Owner) -> Option<Has> {
         let all = unpoisoned::lock(&self.all);
         let entry = all.get(&owner)?;
-        (!entry.is_over(Instant::now())).then(|| entry.has.clone())
+        (!entry.is_over(Instant::now())).then(|| entry.has())
     }
 
     pub(super) fn remove(&self, owner: Owner) {

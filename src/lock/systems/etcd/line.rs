@@ -15,6 +15,7 @@ use etcd_client::{
 use tokio::time::Instant;
 
 use super::{
+    claims::Claims,
     link::{Failure, Link, Repeat},
     names,
     session::Session,
@@ -45,6 +46,7 @@ pub(super) enum Found {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) link: &'a Link,
+    pub(super) claims: &'a Claims,
     pub(super) claim: &'a Claim,
     pub(super) session: &'a Session,
     pub(super) until: Instant,
@@ -139,18 +141,18 @@ impl Request<'_> {
         // Reads, so that it is no write at the server, and linearizable ones, which comparisons alone would not be.
         let looks = (0..places.len()).map(|key| self.get_own(key));
         let txn = Txn::new().and_then(looks.collect::<Vec<_>>());
-        let answer = self
+        let read = self
             .link
             .txn(&txn, self.until, Repeat::AtEachMember)
             .await?;
-        let found: Places = answer.op_responses().iter().map(created).collect();
+        let found: Places = read.answer.op_responses().iter().map(created).collect();
         Ok(found == *places && found.iter().all(Option::is_some))
     }
 
-    /// Takes the claim out of the line of all its keys, and says whether it stood in all of them. `unanswered` when
-    /// a request for it may yet be carried out.
-    pub(super) async fn leave(self, places: &Places, unanswered: bool) -> Result<bool, Failure> {
-        let keep_out = unanswered && !self.session.is_over();
+    /// Takes the claim out of the line of all its keys, and says whether it stood in all of them. `in_doubt` when a
+    /// request for it may yet be carried out.
+    pub(super) async fn leave(self, places: &Places, in_doubt: bool) -> Result<bool, Failure> {
+        let keep_out = in_doubt && !self.session.is_over();
         match self.take_out(places, keep_out).await {
             // The barrier hangs on the lease; without it, nothing late can be carried out anyway.
             Err(Failure::NoLease) if keep_out => {
@@ -170,8 +172,8 @@ impl Request<'_> {
             steps.push(TxnOp::get(barrier, None));
         }
         let txn = Txn::new().and_then(steps);
-        let answer = self.link.txn(&txn, self.until, Repeat::Never).await?;
-        let answers = answer.op_responses();
+        let taken = self.link.txn(&txn, self.until, Repeat::Never).await?;
+        let answers = taken.answer.op_responses();
         if let Some(version) = answers.get(keys + 1).and_then(version) {
             self.session.raise_barrier(version);
         }
@@ -196,7 +198,14 @@ impl Request<'_> {
             .when([Compare::version(barrier.clone(), CompareOp::Equal, version)])
             .and_then([TxnOp::txn(asked)])
             .or_else([TxnOp::get(barrier, None)]);
-        self.link.txn(&txn, self.until, Repeat::AtEachMember).await
+        let reply = self
+            .link
+            .txn(&txn, self.until, Repeat::AtEachMember)
+            .await?;
+        if reply.in_doubt {
+            self.claims.doubt(self.claim.owner);
+        }
+        Ok(reply.answer)
     }
 
     fn folder(&self, key: usize) -> String {

@@ -44,6 +44,14 @@ pub(super) enum Repeat {
     Never,
 }
 
+/// What a transaction was answered.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) answer: TxnResponse,
+    /// It was sent before without an answer, and may yet be carried out once more.
+    pub(super) in_doubt: bool,
+}
+
 /// Why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -136,16 +144,21 @@ impl Link {
         txn: &Txn,
         until: Instant,
         repeat: Repeat,
-    ) -> Result<TxnResponse, Failure> {
+    ) -> Result<Reply, Failure> {
         let before = *unpoisoned::lock(&self.last);
+        let sent = AtomicU32::new(0);
         let answer = self
             .call(until, repeat, |mut client| {
+                sent.fetch_add(1, Ordering::Relaxed);
                 let txn = txn.clone();
                 async move { client.txn(txn).await }
             })
             .await?;
         self.compare(before, answer.header());
-        Ok(answer)
+        Ok(Reply {
+            answer,
+            in_doubt: sent.into_inner() > 1,
+        })
     }
 
     /// Makes a lease.

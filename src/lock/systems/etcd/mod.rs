@@ -103,14 +103,18 @@ impl Etcd {
             let session = self.session(claim, until).await?;
             let known = self.shared.claims.ask(claim, &session, asked);
             let request = self.shared.request(claim, &session, until);
-            match request.ask(&known).await {
+            let found = request.ask(&known).await;
+            if !matches!(found, Err(Failure::Silence | Failure::Member(_))) {
+                self.shared.claims.answered(claim.owner);
+            }
+            match found {
                 Err(Failure::NoLease) => session.end(),
                 Err(other) => return Err(other),
                 Ok(Found::TooLate(version)) => session.raise_barrier(version),
                 Ok(Found::First(created)) => return Ok(self.grant(claim, &session, &created)),
                 Ok(Found::Behind { key, places }) => return Ok(self.refuse(claim, key, places)),
                 Ok(Found::Changed(places)) => {
-                    self.shared.claims.answered(claim.owner, places);
+                    self.shared.claims.stands(claim.owner, places);
                     failure = Failure::Answer("the line changed again and again".to_owned());
                 }
             }
@@ -141,7 +145,7 @@ impl Etcd {
 
     fn grant(&self, claim: &Claim, session: &Session, created: &[i64]) -> Answer {
         let places = created.iter().copied().map(Some).collect();
-        self.shared.claims.answered(claim.owner, places);
+        self.shared.claims.stands(claim.owner, places);
         self.shared.claims.stop_watching(claim.owner);
         let tokens = created.iter().map(|&created| Token::new(created));
         let grant: Grant = claim.keys.iter().cloned().zip(tokens).collect();
@@ -150,7 +154,7 @@ impl Etcd {
 
     fn refuse(&self, claim: &Claim, key: usize, places: Places) -> Answer {
         let own = places[key];
-        self.shared.claims.answered(claim.owner, places);
+        self.shared.claims.stands(claim.owner, places);
         let key = claim.keys[key].clone();
         if let Some(own) = own {
             let (link, hub) = (self.shared.link.clone(), self.shared.wakeups.clone());
@@ -196,6 +200,7 @@ impl Shared {
     ) -> Request<'a> {
         Request {
             link: &self.link,
+            claims: &self.claims,
             claim,
             session,
             until,
@@ -211,10 +216,10 @@ impl Shared {
         let Has {
             session,
             places,
-            unanswered,
+            in_doubt,
         } = &has;
         let request = self.request(claim, session, until);
-        let stood = request.leave(places, *unanswered).await?;
+        let stood = request.leave(places, *in_doubt).await?;
         self.claims.remove(claim.owner);
         if session.alone {
             session.revoke(&self.link).await;
@@ -305,7 +310,7 @@ impl LockSystem for Etcd {
         let until = Instant::now() + SERVER_PATIENCE;
         let unavailable = |failure| link.unavailable(&failure, SERVER_PATIENCE);
         let answer = link.txn(&txn, until, Repeat::AtEachMember).await;
-        let answers = answer.map_err(unavailable)?.op_responses();
+        let answers = answer.map_err(unavailable)?.answer.op_responses();
         let Some(TxnOpResponse::Get(read)) = answers.last() else {
             let nonsense = Failure::Answer("the server's id was answered with nonsense".to_owned());
             return Err(unavailable(nonsense));

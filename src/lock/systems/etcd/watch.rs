@@ -50,7 +50,7 @@ async fn before(link: &Link, key: &Key, own: i64) -> Result<Option<(Vec<u8>, i64
         .with_keys_only();
     let txn = Txn::new().and_then([TxnOp::get(names::folder(key), Some(last))]);
     let until = Instant::now() + BEGINNING;
-    let answer = link.txn(&txn, until, Repeat::AtEachMember).await?;
+    let answer = link.txn(&txn, until, Repeat::AtEachMember).await?.answer;
     let revision = answer.header().map_or(0, |header| header.revision());
     Ok(match answer.op_responses().first() {
         Some(TxnOpResponse::Get(read)) => read
