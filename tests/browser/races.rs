@@ -113,6 +113,8 @@ async fn crowd(database: Database) {
 
     let switches = json!({"locking": true, "think_ms": 20, "wait_ms": 30_000});
     room.switches(switches).await;
+    // The first race's seats and drawing must not pass for the second one's.
+    room.resets().await;
     browser.opens(&world, A, &room).await;
     browser.races("crowd").await;
     browser.reads("#seats h2", "10 of 40 seats sold").await;
