@@ -1,8 +1,8 @@
 //! The bookings and transfers of a room as they are kept, page by page: for whoever checks what became of them.
 
 use axum::Json;
-use axum::extract::{Query, State};
 use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use serde::Deserialize;
 
 use super::Shared;
@@ -55,7 +55,12 @@ pub async fn transfers(
 }
 
 fn after(asked: Asked) -> Result<i64, Problem> {
-    let wrong = |_| InvalidField::new("after", "must be the seq of a record, and is all that can be asked");
+    let wrong = |_| {
+        InvalidField::new(
+            "after",
+            "must be the seq of a record, and is all that can be asked",
+        )
+    };
     let Query(After { after }) = asked.map_err(wrong)?;
     Ok(after)
 }
