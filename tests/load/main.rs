@@ -18,3 +18,21 @@ mod generator;
 
 /// Locking off is seen to go wrong, and every lock is not.
 mod sides;
+
+/// The same seed, turns, repetitions.
+mod schedules;
+
+/// A replica that stands still is seen by those who would have come.
+mod latency;
+
+/// Connections that are refused, reset, closed, silent, or too many.
+mod failures;
+
+/// What cannot be asked for, and how a run exits.
+mod exit_codes;
+
+/// A run that is stopped.
+mod stopped;
+
+/// The page of a run.
+mod page;

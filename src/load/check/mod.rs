@@ -209,3 +209,6 @@ pub fn check(history: &History) -> Verdict {
 
 /// Attempts that were acknowledged and should not have been.
 type Wrong = HashSet<Uuid>;
+
+#[cfg(test)]
+mod tests;

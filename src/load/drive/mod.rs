@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+pub use closed::clients;
 pub use lane::{Lane, Recorded};
 
 use super::schedule::Arrival;

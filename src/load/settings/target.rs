@@ -38,9 +38,15 @@ impl FromStr for Target {
         if !is_origin {
             return Err(wrong());
         }
+        let has_port = uri.authority().is_some_and(|all| all.as_str() != host);
+        let port = match uri.port_u16() {
+            Some(port) if port > 0 => port,
+            None if !has_port => 80,
+            _ => return Err(wrong()),
+        };
         Ok(Self {
             host: host.to_owned(),
-            port: uri.port_u16().unwrap_or(80),
+            port,
         })
     }
 }
@@ -75,6 +81,8 @@ mod tests {
             "http://a?x",
             "http://me:secret@a:1",
             "http://a:99999",
+            "http://a:0",
+            "http://a:",
         ] {
             assert!(shown(wrong).is_err(), "{wrong}");
         }
