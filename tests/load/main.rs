@@ -34,5 +34,8 @@ mod exit_codes;
 /// A run that is stopped.
 mod stopped;
 
+/// What bookings are measured against is what they send.
+mod statements;
+
 /// The page of a run.
 mod page;

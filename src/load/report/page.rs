@@ -42,6 +42,7 @@ const LONGEST_LABEL: usize = 21;
 pub struct Page<'a> {
     report: &'a Report,
     headline: String,
+    workload: String,
     sides: Vec<Card<'a>>,
     rows: Vec<Row>,
     findings: Vec<FindingRow>,
@@ -136,6 +137,7 @@ impl<'a> Page<'a> {
         let sides = &report.sides;
         Self {
             headline: headline(sides),
+            workload: capital(&report.asked.workload),
             sides: (1..)
                 .zip(sides)
                 .map(|(side, report)| Card::of(side, report))

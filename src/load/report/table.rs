@@ -106,9 +106,11 @@ pub fn sign(outcome: Outcome) -> &'static str {
 
 /// How a difference is shown: in percent, and whether it is one.
 pub fn difference(difference: &Difference) -> String {
+    if difference.mean == 0.0 {
+        return "=".to_owned();
+    }
     let size = match difference.percent {
         Some(percent) => format!("{percent:+.1} %"),
-        None if difference.mean == 0.0 => "=".to_owned(),
         None => format!("{:+.1}", difference.mean),
     };
     match difference.verdict {
