@@ -92,7 +92,7 @@ impl Replica {
     async fn is_ready(&self) {
         let client = self.client().await;
         let deadline = Instant::now() + START_LIMIT;
-        while !matches!(client.send(0, Method::GET, "/readyz", None).await, Ok(answer) if answer.status == 200)
+        while !matches!(client.send(0, Method::GET, "/readyz", None, START_LIMIT).await, Ok(answer) if answer.status == 200)
         {
             assert!(Instant::now() < deadline, "the replica is not ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -100,7 +100,7 @@ impl Replica {
     }
 
     async fn client(&self) -> Client {
-        let client = Client::new(&[self.target()], START_LIMIT).await;
+        let client = Client::new(&[self.target()]).await;
         client.expect("an address")
     }
 }
@@ -141,7 +141,9 @@ async fn generator(replica: &Replica) -> (f64, f64, f64) {
         move |now, at| {
             let (client, measures) = (Arc::clone(&client), Arc::clone(&measures));
             async move {
-                let answer = client.send(0, Method::GET, "/healthz", None).await;
+                let answer = client
+                    .send(0, Method::GET, "/healthz", None, START_LIMIT)
+                    .await;
                 let response = now.elapsed();
                 let sample = Sample {
                     at,

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -19,7 +20,8 @@ use super::{UsageError, say};
 use crate::load::report::{Page, Table};
 use crate::load::schedule::{Goods, Workload};
 use crate::load::settings::{self, MOST_SIDES, Pace, Settings, Side, Sides, Target, Threshold};
-use crate::load::{self, Ran, RunError};
+use crate::load::watch::Watch;
+use crate::load::{self, Live, Ran, RunError};
 
 /// A wrong setting, as `sysexits.h` counts.
 pub const USAGE: u8 = 64;
@@ -158,7 +160,10 @@ pub async fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
     let mut files = Files::open(&settings)?;
     let stop = CancellationToken::new();
     let listens = tokio::spawn(stop_on_signals(stop.clone()));
-    let ran = load::run(&settings, &stop).await;
+    let watch = Arc::new(Watch::default());
+    let live = Live::start(&settings, Arc::clone(&watch));
+    let ran = load::run(&settings, &watch, &stop).await;
+    live.ends().await;
     listens.abort();
     let Ran { report, histories } = match ran {
         Ok(ran) => ran,

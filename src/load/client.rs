@@ -28,7 +28,6 @@ type Connection = SendRequest<Full<Bytes>>;
 #[derive(Debug)]
 pub struct Client {
     targets: Vec<Pool>,
-    limit: Duration,
 }
 
 #[derive(Debug)]
@@ -99,7 +98,7 @@ impl Client {
     ///
     /// # Errors
     /// The first target that has no address.
-    pub async fn new(targets: &[Target], limit: Duration) -> Result<Self, (Target, io::Error)> {
+    pub async fn new(targets: &[Target]) -> Result<Self, (Target, io::Error)> {
         let mut pools = Vec::with_capacity(targets.len());
         for target in targets {
             let found = tokio::net::lookup_host(target.authority()).await;
@@ -110,13 +109,10 @@ impl Client {
                 idle: Mutex::default(),
             });
         }
-        Ok(Self {
-            targets: pools,
-            limit,
-        })
+        Ok(Self { targets: pools })
     }
 
-    /// Sends a request to a target and reads the whole answer.
+    /// Sends a request to a target and reads the whole answer, within a limit.
     ///
     /// # Errors
     /// [`Failure`], also when there is no such target.
@@ -126,6 +122,7 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
+        limit: Duration,
     ) -> Result<Answer, Failure> {
         let pool = self
             .targets
@@ -133,7 +130,7 @@ impl Client {
             .ok_or(Failure::unsent(FailureKind::Unreachable))?;
         let request = pool.request(method, path, body)?;
         let sent = AtomicBool::new(false);
-        let answer = tokio::time::timeout(self.limit, pool.exchange(request, &sent)).await;
+        let answer = tokio::time::timeout(limit, pool.exchange(request, &sent)).await;
         let failed = |kind| Failure {
             kind,
             may_be_read: sent.load(Ordering::Relaxed),

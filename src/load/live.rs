@@ -1,8 +1,8 @@
-//! What is shown while it runs, on standard error: bars in a terminal, plain lines elsewhere.
+//! What is shown in a terminal while it runs, on standard error: bars, or plain lines where it is none.
 //!
 //! Its figures are of the moment. What counts is said at the end.
 
-use std::fmt;
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,80 +12,75 @@ use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::drive::Lane;
-use super::measure::percentile;
-use super::report::{SideRun, milliseconds};
+use super::report::milliseconds;
 use super::settings::Settings;
+use super::watch::{Moment, SideNow, Watch};
 
-/// How often a bar is drawn.
+/// How often bars are drawn.
 const DRAW: Duration = Duration::from_millis(250);
 
-/// How often a line is written.
+/// How often lines are written.
 const LINE: Duration = Duration::from_secs(5);
 
-/// How long a bar is, in characters.
+/// A side as a bar.
 const BAR: &str = "{prefix} {bar:16.blue} {percent:>3} %  {msg}";
 
-/// Shows a repetition until it is over.
+/// Shows a run until it is over.
 #[derive(Debug)]
 pub struct Live {
     over: CancellationToken,
     task: AbortOnDropHandle<()>,
 }
 
-/// One side, as it is shown.
+/// What was shown before.
 struct Shown {
-    label: String,
-    lane: Arc<Lane>,
-    bar: Option<ProgressBar>,
-    /// What it had done when it was looked at last.
-    before: u64,
-}
-
-/// The figures of a moment.
-struct Now {
-    elapsed: Duration,
-    rate: f64,
-    refused: u64,
-    failed: u64,
-    p50: Option<f64>,
-    p99: Option<f64>,
-    twice: u64,
+    total: Duration,
+    repetitions: u32,
+    repetition: u32,
+    bars: Option<MultiProgress>,
+    /// The bars of this repetition, by their sides.
+    of_sides: HashMap<String, ProgressBar>,
+    /// What each side had done, and when it was looked at.
+    before: HashMap<String, u64>,
+    last: Instant,
 }
 
 impl Live {
-    /// Begins to show these sides.
-    pub fn start(
-        settings: &Settings,
-        repetition: u32,
-        sides: &[SideRun],
-        lanes: &[Arc<Lane>],
-    ) -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
-        let bars =
-            is_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        let width = sides
-            .iter()
-            .map(|side| side.side.label.chars().count())
-            .max()
-            .unwrap_or(0);
-        let total = settings.driven();
-        let shown = sides.iter().zip(lanes).map(|(side, lane)| Shown {
-            label: format!("{:<width$}", side.side.label),
-            lane: Arc::clone(lane),
-            bar: bars.as_ref().map(|bars| bar(bars, total)),
-            before: 0,
-        });
-        let shown: Vec<_> = shown.collect();
-        if settings.repeat > 1 {
-            tell(format!("repetition {repetition} of {}", settings.repeat));
-        }
+    /// Begins to show what is watched.
+    pub fn start(settings: &Settings, watch: Arc<Watch>) -> Self {
+        let bars = std::io::stderr()
+            .is_terminal()
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        let mut shown = Shown {
+            total: settings.driven(),
+            repetitions: settings.repeat,
+            repetition: 0,
+            bars,
+            of_sides: HashMap::new(),
+            before: HashMap::new(),
+            last: Instant::now(),
+        };
         let over = CancellationToken::new();
-        let task = AbortOnDropHandle::new(tokio::spawn(show(shown, over.clone())));
-        Self { over, task }
+        let until = over.clone();
+        let task = tokio::spawn(async move {
+            let mut ticks = interval(if shown.bars.is_some() { DRAW } else { LINE });
+            loop {
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    () = until.cancelled() => return shown.ends(),
+                }
+                if let Some(moment) = watch.now() {
+                    shown.shows(&moment);
+                }
+            }
+        });
+        Self {
+            over,
+            task: AbortOnDropHandle::new(task),
+        }
     }
 
-    /// Shows it a last time.
+    /// Ends the view; what it showed last stays.
     pub async fn ends(self) {
         self.over.cancel();
         // A view that failed is no reason to lose the report.
@@ -93,92 +88,84 @@ impl Live {
     }
 }
 
-async fn show(mut sides: Vec<Shown>, over: CancellationToken) {
-    let every = if sides.iter().any(|side| side.bar.is_some()) {
-        DRAW
-    } else {
-        LINE
-    };
-    let mut ticks = interval(every);
-    ticks.tick().await;
-    let mut last = Instant::now();
-    loop {
-        let is_over = tokio::select! {
-            _ = ticks.tick() => false,
-            () = over.cancelled() => true,
-        };
-        let since = last.elapsed();
-        last = Instant::now();
-        for side in &mut sides {
-            side.shows(since, is_over);
+impl Shown {
+    fn shows(&mut self, moment: &Moment) {
+        if moment.repetition != self.repetition {
+            self.begins(moment.repetition);
         }
-        if is_over {
-            return;
+        let since = self.last.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        self.last = Instant::now();
+        let width = moment
+            .sides
+            .iter()
+            .map(|side| side.label.chars().count())
+            .max();
+        for side in &moment.sides {
+            let before = self
+                .before
+                .insert(side.label.clone(), side.done)
+                .unwrap_or(0);
+            let rate = side.done.saturating_sub(before) as f64 / since;
+            let label = format!("{:<width$}", side.label, width = width.unwrap_or(0));
+            self.shows_side(side, label, in_words(side, rate));
         }
     }
-}
 
-impl Shown {
-    fn shows(&mut self, since: Duration, is_over: bool) {
-        let now = self.looks(since);
-        let Some(bar) = &self.bar else {
-            return tell(format!(
-                "{:>4.0} s  {}  {now}",
-                now.elapsed.as_secs_f64(),
-                self.label
+    fn begins(&mut self, repetition: u32) {
+        self.ends();
+        self.repetition = repetition;
+        self.before.clear();
+        if self.repetitions > 1 {
+            tell(&format!("repetition {repetition} of {}", self.repetitions));
+        }
+    }
+
+    fn shows_side(&mut self, side: &SideNow, label: String, words: String) {
+        let Some(bars) = &self.bars else {
+            return tell(&format!(
+                "{:>4.0} s  {label}  {words}",
+                side.elapsed.as_secs_f64()
             ));
         };
-        bar.set_prefix(self.label.clone());
-        bar.set_position(u64::try_from(now.elapsed.as_millis()).unwrap_or(u64::MAX));
-        bar.set_message(now.to_string());
-        if is_over {
+        let total = milliseconds_of(self.total);
+        let bar = self
+            .of_sides
+            .entry(side.label.clone())
+            .or_insert_with(|| bars.add(ProgressBar::new(total).with_style(style())));
+        bar.set_prefix(label);
+        bar.set_position(milliseconds_of(side.elapsed));
+        bar.set_message(words);
+    }
+
+    fn ends(&mut self) {
+        for (_, bar) in self.of_sides.drain() {
             bar.abandon();
         }
     }
-
-    fn looks(&mut self, since: Duration) -> Now {
-        let recorded = self.lane.recorded();
-        let measures = &recorded.measures;
-        let done = measures.done;
-        let now = Now {
-            elapsed: recorded.latest(),
-            rate: done.saturating_sub(self.before) as f64
-                / since.as_secs_f64().max(f64::MIN_POSITIVE),
-            refused: measures.refused(),
-            failed: measures.failed(),
-            p50: percentile(&measures.response, 50.0),
-            p99: percentile(&measures.response, 99.0),
-            twice: recorded.twice,
-        };
-        drop(recorded);
-        self.before = done;
-        now
-    }
 }
 
-impl fmt::Display for Now {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let latency = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), milliseconds);
-        write!(
-            f,
-            "{:>6.0}/s done  p50 {:>8}  p99 {:>8}  refused {}  failed {}  sold twice so far {}",
-            self.rate,
-            latency(self.p50),
-            latency(self.p99),
-            self.refused,
-            self.failed,
-            self.twice
-        )
-    }
+fn in_words(side: &SideNow, rate: f64) -> String {
+    let latency = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), milliseconds);
+    format!(
+        "{rate:>6.0}/s done  p50 {:>8}  p99 {:>8}  refused {}  failed {}  sold twice so far {}",
+        latency(side.p50),
+        latency(side.p99),
+        side.refused,
+        side.failed,
+        side.twice
+    )
 }
 
-fn bar(bars: &MultiProgress, total: Duration) -> ProgressBar {
-    let total = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+fn style() -> ProgressStyle {
     let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
-    bars.add(ProgressBar::new(total).with_style(style.progress_chars("━━ ")))
+    style.progress_chars("━━ ")
 }
 
-fn tell(line: String) {
+fn milliseconds_of(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn tell(line: &str) {
     // Nobody listening is no reason to stop.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

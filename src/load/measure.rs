@@ -77,9 +77,9 @@ pub struct Slice {
     pub response: Histogram<u64>,
     /// Attempts that were done.
     pub done: u64,
-    /// Attempts that were refused, or whose answer was unclear.
+    /// Attempts that were refused.
     pub refused: u64,
-    /// Attempts without a whole answer.
+    /// Attempts without a whole answer, or with one that leaves open what happened.
     pub failed: u64,
     /// Attempts that were acknowledged wrongly, as the check found.
     pub wrong: u64,
@@ -139,8 +139,8 @@ impl Measures {
         let slice = self.slice_at(sample.at);
         match &sample.outcome {
             Outcome::Done => slice.done += 1,
-            Outcome::Refused(_) | Outcome::Unclear(_) => slice.refused += 1,
-            Outcome::Failed(_) => slice.failed += 1,
+            Outcome::Refused(_) => slice.refused += 1,
+            Outcome::Unclear(_) | Outcome::Failed(_) => slice.failed += 1,
         }
         // A connection that is refused at once is no fast answer; one that was waited for in vain took at least as long.
         let is_answer = match sample.outcome {
@@ -201,14 +201,14 @@ impl Measures {
         self.done + self.refused() + self.failed()
     }
 
-    /// Attempts that were refused, or whose answer was unclear.
+    /// Attempts that were refused.
     pub fn refused(&self) -> u64 {
-        self.refused.values().chain(self.unclear.values()).sum()
+        self.refused.values().sum()
     }
 
-    /// Attempts without a whole answer.
+    /// Attempts without a whole answer, or with one that leaves open what happened.
     pub fn failed(&self) -> u64 {
-        self.failed.values().sum()
+        self.failed.values().chain(self.unclear.values()).sum()
     }
 
     fn slice_at(&mut self, at: Duration) -> &mut Slice {

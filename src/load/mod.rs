@@ -39,11 +39,18 @@ pub mod statistics;
 // What the generator itself used up.
 pub mod generator;
 
-// What is shown while it runs.
+// How a run stands at the moment.
+pub mod watch;
+
+// What is shown in a terminal while it runs.
 mod live;
+
+// The runs that are started at a page.
+pub mod desk;
 
 // What is shown at the end: table, JSON, HTML.
 pub mod report;
 
+pub use live::Live;
 pub use run::{Ran, RunError, run};
 pub use settings::Settings;

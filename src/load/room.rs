@@ -25,11 +25,18 @@ pub const MOST_SEATS: u32 = 100 * MOST_COLUMNS;
 /// How long is waited for attempts whose end is not known, and for a room to be removed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long an answer about a room is waited for: it may have a hundred thousand seats.
+pub const ROOM_LIMIT: Duration = Duration::from_secs(30);
+
+/// What of the patience is left for the look itself.
+const LAST_LOOK: Duration = Duration::from_secs(3);
+
 /// How often a replica is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often in a row nothing must have changed until a room is taken to be at rest.
-const LOOKS_ALIKE: u32 = 5;
+/// How long nothing must have changed until a room is taken to be at rest: longer than an attempt works, besides its
+/// thinking.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// A room that was made for a side.
 #[derive(Debug)]
@@ -73,6 +80,7 @@ struct Shown {
     switches: Map<String, Value>,
     seats: Vec<ShownSeat>,
     wallets: Vec<ShownWallet>,
+    audit: Audit,
 }
 
 #[derive(Deserialize)]
@@ -167,9 +175,21 @@ impl Room {
     /// What the room holds, once nothing changes any more.
     ///
     /// # Errors
-    /// [`RoomError`], when no target of the side tells it.
+    /// [`RoomError`], when no target of the side tells it, or when it goes on changing.
     pub async fn kept(&self, client: &Client) -> Result<Kept, RoomError> {
-        self.is_at_rest(client).await?;
+        let deadline = Instant::now() + PATIENCE;
+        self.is_at_rest(client, deadline).await?;
+        while Instant::now() < deadline {
+            if let Some(kept) = self.look(client).await? {
+                return Ok(kept);
+            }
+        }
+        Err(RoomError::Unexpected("it went on changing".to_owned()))
+    }
+
+    /// Balances and records of one moment; none when records were added between the requests. The balances come with
+    /// how many there were, and records are never removed.
+    async fn look(&self, client: &Client) -> Result<Option<Kept>, RoomError> {
         let shown: Shown = self.ask(client, Method::GET, "", None).await?;
         let opening: Decimal = OPENING.parse().unwrap_or_default();
         let wallets = shown.wallets.into_iter().map(|shown| Wallet {
@@ -177,7 +197,7 @@ impl Room {
             opening,
             balance: shown.balance,
         });
-        Ok(Kept {
+        let kept = Kept {
             bookings: self
                 .records(client, "/bookings", |record: &Booking| record.seq)
                 .await?,
@@ -185,19 +205,27 @@ impl Room {
                 .records(client, "/transfers", |record: &Transfer| record.seq)
                 .await?,
             wallets: wallets.collect(),
-        })
+        };
+        let records = kept.bookings.len() + kept.transfers.len();
+        Ok((records as u64 == shown.audit.attempts).then_some(kept))
     }
 
     /// Waits until no lease of an ended attempt is left and the records stay as many as they are: an attempt whose
     /// client has given up goes on. At the deadline it goes on all the same, and what happens later is not seen.
-    async fn is_at_rest(&self, client: &Client) -> Result<(), RoomError> {
-        let deadline = Instant::now() + PATIENCE;
-        let (mut last, mut alike) = (None, 0);
+    async fn is_at_rest(&self, client: &Client, deadline: Instant) -> Result<(), RoomError> {
+        let think = self
+            .switches
+            .get("think_ms")
+            .and_then(Value::as_u64)
+            .unwrap_or(0);
+        let quiet = QUIET + Duration::from_millis(think);
+        let (mut last, mut since) = (None, Instant::now());
         loop {
             let audit: Audit = self.ask(client, Method::GET, "/audit", None).await?;
-            let is_quiet = audit.leases_left == Some(0) && last == Some(audit.attempts);
-            alike = if is_quiet { alike + 1 } else { 0 };
-            if alike == LOOKS_ALIKE || Instant::now() >= deadline {
+            if audit.leases_left != Some(0) || last != Some(audit.attempts) {
+                since = Instant::now();
+            }
+            if since.elapsed() >= quiet || Instant::now() + ASK_AGAIN >= deadline - LAST_LOOK {
                 return Ok(());
             }
             last = Some(audit.attempts);
@@ -275,7 +303,7 @@ impl Room {
         let mut last = None;
         for target in &self.targets {
             match client
-                .send(*target, method.clone(), &path, body.clone())
+                .send(*target, method.clone(), &path, body.clone(), ROOM_LIMIT)
                 .await
             {
                 Ok(answer) => return Ok(answer),

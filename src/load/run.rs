@@ -16,11 +16,11 @@ use super::client::Client;
 use super::drive::{self, Lane, Plan};
 use super::generator::Usage;
 use super::history::History;
-use super::live::Live;
 use super::report::{Report, SideRun};
-use super::room::{MOST_SEATS, Room, RoomError, Size};
+use super::room::{MOST_SEATS, ROOM_LIMIT, Room, RoomError, Size};
 use super::schedule::{self, Arrival, Wishes};
 use super::settings::{Pace, Settings, Side, Sides, Target};
+use super::watch::Watch;
 
 /// How many seats the room of a closed model gets for each second: more than two replicas sell.
 const SEATS_A_SECOND: f64 = 3000.0;
@@ -55,11 +55,15 @@ struct Run<'a> {
     stop: &'a CancellationToken,
 }
 
-/// Runs it all. When `stop` is cancelled, it ends with a report of what there is.
+/// Runs it all; `watch` tells meanwhile how it stands. When `stop` is cancelled, it ends with a report of what there is.
 ///
 /// # Errors
 /// [`RunError`]; then no room is left behind, as far as replicas answered.
-pub async fn run(settings: &Settings, stop: &CancellationToken) -> Result<Ran, RunError> {
+pub async fn run(
+    settings: &Settings,
+    watch: &Watch,
+    stop: &CancellationToken,
+) -> Result<Ran, RunError> {
     let run = Run::new(settings, stop).await?;
     let sides = run.sides().await?;
     check_thresholds(settings, &sides)?;
@@ -72,9 +76,8 @@ pub async fn run(settings: &Settings, stop: &CancellationToken) -> Result<Ran, R
         let arrivals = run.arrivals(repetition);
         schedules.push((!arrivals.is_empty()).then(|| schedule::fingerprint(&arrivals)));
         let lanes = run.lanes(&results, repetition, &arrivals).await?;
-        let live = Live::start(settings, repetition, &results, &lanes);
+        watch.begins(repetition, labelled(&results, &lanes));
         run.drive(&lanes, arrivals).await;
-        live.ends().await;
         let all = join_all(lanes.iter().map(|lane| run.history(lane, repetition))).await;
         let left = run.remove(&lanes).await;
         for ((result, lane), mut history) in results.iter_mut().zip(&lanes).zip(all) {
@@ -110,7 +113,7 @@ impl<'a> Run<'a> {
         }
         targets.sort();
         targets.dedup();
-        let client = Client::new(&targets, settings.timeout).await;
+        let client = Client::new(&targets).await;
         let client = client.map_err(|(target, error)| {
             RunError::Failed(format!("{target} has no address: {error}"))
         })?;
@@ -160,7 +163,7 @@ impl<'a> Run<'a> {
         }
         let answer = self
             .client
-            .send(target, Method::GET, "/api/locks", None)
+            .send(target, Method::GET, "/api/locks", None, ROOM_LIMIT)
             .await;
         let answer = answer.map_err(|failure| failure.to_string())?;
         let locks: Vec<Lock> = serde_json::from_slice(&answer.body)
@@ -215,8 +218,7 @@ impl<'a> Run<'a> {
             Arc::clone(&self.names),
             Wishes::new(self.settings.workload, self.seed(repetition)),
             self.began,
-            self.settings.warm_up,
-            self.settings.duration,
+            self.settings,
         )
     }
 
@@ -302,6 +304,11 @@ impl<'a> Run<'a> {
         });
         join_all(removed).await.into_iter().flatten().collect()
     }
+}
+
+fn labelled(sides: &[SideRun], lanes: &[Arc<Lane>]) -> Vec<(String, Arc<Lane>)> {
+    let labels = sides.iter().map(|side| side.side.label.clone());
+    labels.zip(lanes.iter().cloned()).collect()
 }
 
 fn not_made(side: &Side, error: &RoomError) -> RunError {

@@ -267,6 +267,100 @@ fn a_lost_update_is_noticed_where_the_sum_is_right() {
     assert_eq!(verdict.findings[&Check::LostUpdate].count, 1, "{verdict:?}");
 }
 
+/// Each check by itself: what is changed in a history is what it finds, and it alone or with what must come with it.
+#[test]
+fn every_check_finds_what_it_is_for() {
+    let found = |text: &str, change: &dyn Fn(&mut History)| {
+        let mut history = recorded(text);
+        change(&mut history);
+        let findings = check(&history).findings;
+        findings.into_keys().collect::<Vec<_>>()
+    };
+    let kept = |history: &mut History| history.kept.take().expect("a final state");
+
+    let moved = found(CLEAN, &|history| {
+        let mut all = kept(history);
+        all.wallets[0].balance += Decimal::ONE;
+        all.wallets[1].balance -= Decimal::ONE;
+        history.kept = Some(all);
+    });
+    assert_eq!(moved, [Check::WrongBalance], "a sum that is right");
+
+    let made = found(CLEAN, &|history| {
+        let mut all = kept(history);
+        all.wallets[0].balance += Decimal::ONE;
+        history.kept = Some(all);
+    });
+    assert_eq!(made, [Check::WrongBalance, Check::MoneyAppearedOrVanished]);
+
+    let below = found(CLEAN, &|history| {
+        let mut all = kept(history);
+        for wallet in &mut all.wallets {
+            wallet.opening -= Decimal::from(10_000);
+            wallet.balance -= Decimal::from(10_000);
+        }
+        history.kept = Some(all);
+    });
+    assert_eq!(below, [Check::NegativeBalance]);
+
+    let free = found(CLEAN, &|history| {
+        let mut all = kept(history);
+        let gone = all.bookings.remove(0).attempt;
+        history.events.retain(|event| event.attempt != gone);
+        history.kept = Some(all);
+    });
+    assert_eq!(
+        free,
+        [Check::RefusedFree],
+        "somebody was told that it is taken"
+    );
+
+    let once = found(LOCKING_OFF, &|history| {
+        // One of two buyers was never told, and there is nothing else.
+        let mut all = kept(history);
+        let seat = all.bookings[0].seat.clone();
+        all.bookings.retain(|booking| booking.seat == seat);
+        all.transfers.clear();
+        for wallet in &mut all.wallets {
+            wallet.balance = wallet.opening;
+        }
+        let there: Vec<_> = all.bookings.iter().map(|booking| booking.attempt).collect();
+        history
+            .events
+            .retain(|event| there.contains(&event.attempt));
+        for event in &mut history.events {
+            let is_told = there[1..].contains(&event.attempt);
+            if is_told && matches!(event.what, What::Ok { .. }) {
+                event.what = What::Unknown {
+                    why: "timeout".to_owned(),
+                };
+            }
+        }
+        history.kept = Some(all);
+    });
+    assert_eq!(once, [Check::SeatSoldTwice]);
+
+    let missing = found(COLD, &|history| {
+        let mut all = kept(history);
+        all.bookings.pop();
+        history.kept = Some(all);
+    });
+    assert_eq!(missing, [Check::AcknowledgedMissing]);
+
+    let nobody = found(COLD, &|history| {
+        let last = history.events.last().expect("an event").attempt;
+        history.events.retain(|event| event.attempt != last);
+    });
+    assert_eq!(nobody, [Check::NobodyAsked]);
+
+    let happened = found(COLD, &|history| {
+        history.events.last_mut().expect("an end").what = What::Refused {
+            why: "lock-timeout".to_owned(),
+        };
+    });
+    assert_eq!(happened, [Check::RefusedHappened]);
+}
+
 /// The attempts of which there is a record.
 fn happened(history: &History) -> BTreeSet<Uuid> {
     let kept = history.kept.as_ref().expect("a final state");

@@ -16,6 +16,7 @@ use crate::load::history::{Event, What, Wish};
 use crate::load::measure::{Measures, Outcome, Sample, Timing};
 use crate::load::room::{Problem, Room};
 use crate::load::schedule::{Action, Wishes};
+use crate::load::settings::Settings;
 
 /// Cents have two decimals.
 const CENTS: u32 = 2;
@@ -29,6 +30,7 @@ pub struct Lane {
     names: Arc<[String]>,
     run_began: Instant,
     warm_up: Duration,
+    timeout: Duration,
     recorded: Mutex<Recorded>,
     wishes: Mutex<ClosedWishes>,
 }
@@ -73,18 +75,18 @@ impl Lane {
         names: Arc<[String]>,
         wishes: Wishes,
         run_began: Instant,
-        warm_up: Duration,
-        duration: Duration,
+        settings: &Settings,
     ) -> Self {
         Self {
             client,
             room,
             names,
             run_began,
-            warm_up,
+            warm_up: settings.warm_up,
+            timeout: settings.timeout,
             recorded: Mutex::new(Recorded {
                 events: Vec::new(),
-                measures: Measures::new(duration),
+                measures: Measures::new(settings.duration),
                 acknowledged: HashMap::new(),
                 twice: 0,
                 last_done: Duration::ZERO,
@@ -141,7 +143,7 @@ impl Lane {
         let path = self.room.path(path);
         let answer = self
             .client
-            .send(target, Method::POST, &path, Some(body))
+            .send(target, Method::POST, &path, Some(body), self.timeout)
             .await;
         let ended = Instant::now();
         let (what, outcome, timing) = judge(&answer);

@@ -166,6 +166,13 @@ impl<'a> Page<'a> {
     }
 }
 
+impl Page<'_> {
+    /// All of it in one sentence.
+    pub fn headline(&self) -> &str {
+        &self.headline
+    }
+}
+
 impl<'a> Card<'a> {
     fn of(side: usize, report: &'a SideReport) -> Self {
         let figure = |metric| {
