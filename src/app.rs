@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::database::Database;
 use crate::journal::Journal;
 use crate::live::Live;
+use crate::load::desk::Desk;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::race::Running;
@@ -54,6 +55,8 @@ pub struct App {
     pub live: Live,
     /// The races that this replica runs.
     pub races: Running,
+    /// The load runs that are started at a page of this replica.
+    pub loads: Arc<Desk>,
     /// Whether requests may name failpoints.
     pub failpoints: bool,
     /// Names, besides localhost and the advertised one, under which changes may be asked for.

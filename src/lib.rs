@@ -47,6 +47,9 @@ pub mod audit;
 // Real requests, sent so that they meet.
 pub mod race;
 
+// The load generator: how fast, and how right.
+pub mod load;
+
 // The names that people give.
 pub mod name;
 

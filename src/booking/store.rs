@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::{Booking, Order, Seat};
+use super::{Booking, BookingRecord, Order, Seat};
 use crate::database::fence::{self, WriteError};
-use crate::database::{Transaction, Value, sql};
+use crate::database::{DatabaseError, Session, Transaction, Value, sql};
 use crate::section::{Attempt, Protection, Section};
 
 /// Marks the seat as sold and records the booking.
@@ -56,4 +56,42 @@ pub(super) async fn sell(
         .bind(version);
     transaction.execute(insert).await?;
     Ok(booking)
+}
+
+/// The bookings of a room whose number is above `after`, at most `limit` of them, in the order of their numbers.
+///
+/// # Errors
+/// When the database fails.
+pub async fn records(
+    session: &mut Session,
+    room_id: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<BookingRecord>, DatabaseError> {
+    let text = "SELECT seq, booking_id, attempt, replica, lock_system, epoch, seat, buyer, token,
+                       version_read, version_written
+                FROM booking
+                WHERE room_id = $1
+                  AND seq > $2
+                ORDER BY seq
+                LIMIT $3";
+    let select = sql(text).bind(room_id).bind(after).bind(limit);
+    let rows = session.all(select).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(BookingRecord {
+                seq: row.int("seq")?,
+                id: row.uuid("booking_id")?,
+                attempt: row.uuid("attempt")?,
+                seat: row.text("seat")?,
+                buyer: row.text("buyer")?,
+                replica: row.text("replica")?,
+                lock: row.maybe_text("lock_system")?,
+                epoch: row.int("epoch")?,
+                token: row.maybe_int("token")?,
+                version_read: row.int("version_read")?,
+                version_written: row.int("version_written")?,
+            })
+        })
+        .collect()
 }

@@ -11,6 +11,7 @@ pub mod guard;
 
 pub mod health;
 
+pub mod load;
 pub mod lock_servers;
 
 pub mod prepare;
@@ -57,6 +58,8 @@ pub enum Command {
     Up(up::UpArgs),
     /// Run one replica
     Serve(serve::ServeArgs),
+    /// Drive replicas, side by side, and say how fast and how right they were
+    Load(Box<load::LoadArgs>),
     /// Say what is there, what is missing and how to get it
     Doctor(doctor::DoctorArgs),
     /// Ask a replica on this machine whether it can work
@@ -85,21 +88,33 @@ impl LogFormat {
     }
 }
 
-/// A wrong setting: one line that names it, exit code 2.
+/// A wrong setting: one line that names it, and the exit code.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(String);
+#[error("{line}")]
+pub struct UsageError {
+    line: String,
+    code: u8,
+}
 
 impl UsageError {
-    /// A wrong setting, told by this line.
+    /// A wrong setting, told by this line; exit code 2, as of clap.
     pub fn new(line: impl Into<String>) -> Self {
-        Self(line.into())
+        Self::with_code(line, 2)
+    }
+
+    /// The same with an exit code of its own.
+    pub fn with_code(line: impl Into<String>, code: u8) -> Self {
+        Self {
+            line: line.into(),
+            code,
+        }
     }
 }
 
-/// How the program exits after this error: 2 for a wrong setting, as clap does, 1 for anything else.
+/// How the program exits after this error: as a wrong setting says, 1 for anything else.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+    let usage = error.downcast_ref::<UsageError>();
+    ExitCode::from(usage.map_or(1, |usage| usage.code))
 }
 
 impl Cli {
@@ -130,9 +145,12 @@ impl Cli {
     }
 
     fn parse_or_explain(args: impl IntoIterator<Item = OsString>) -> Result<Self, UsageError> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        // Exit codes of `load` tell of thresholds, so a wrong setting there has one of its own.
+        let code = if is_load(&args) { load::USAGE } else { 2 };
         Self::try_parse_from(args).map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
-            _ => UsageError(first_paragraph(&error.to_string())),
+            _ => UsageError::with_code(first_paragraph(&error.to_string()), code),
         })
     }
 }
@@ -141,6 +159,18 @@ impl Cli {
 fn has_only_flags(args: &[OsString]) -> bool {
     args.get(1)
         .is_some_and(|first| first.to_string_lossy().starts_with('-'))
+}
+
+/// Whether the command is `load`: its first word that is no flag, nor the value of the one that all commands have.
+fn is_load(args: &[OsString]) -> bool {
+    let mut words = args.iter().skip(1).map(|word| word.to_string_lossy());
+    loop {
+        match words.next().as_deref() {
+            Some("--log") => drop(words.next()),
+            Some(flag) if flag.starts_with('-') => {}
+            word => return word == Some("load"),
+        }
+    }
 }
 
 /// clap's first paragraph says what is wrong; tips and usage follow.
@@ -167,6 +197,7 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
             runtime.shutdown_timeout(LAST_THREADS);
             ended.map(|()| ExitCode::SUCCESS)
         }
+        Command::Load(args) => all_cores()?.block_on(load::run(*args)),
         Command::Doctor(args) => one_core()?
             .block_on(doctor::run(args))
             .map(|()| ExitCode::SUCCESS),

@@ -135,6 +135,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         peers,
         live: Live::default(),
         races: Running::default(),
+        loads: Arc::default(),
         failpoints: !args.no_failpoints,
         allowed_hosts: args.allow_host,
         attempts: Attempts::default(),

@@ -9,6 +9,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use super::DatabaseError;
 
@@ -167,6 +168,14 @@ impl Row {
         match self {
             Self::Postgres(row) => Ok(row.try_get(column)?),
             Self::Sqlite(row) => Ok(row.try_get(column)?),
+        }
+    }
+
+    /// A UUID.
+    pub fn uuid(&self, column: &str) -> Result<Uuid, DatabaseError> {
+        match self {
+            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Sqlite(row) => Ok(row.try_get::<Hyphenated, _>(column)?.into_uuid()),
         }
     }
 

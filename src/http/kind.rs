@@ -72,6 +72,8 @@ kinds! {
         "paused-holder needs wait_ms of at least ttl_ms + 1000";
     RACE_UNDER_WAY = "race-under-way", CONFLICT, "A race is under way",
         "wait until the race in this room has ended";
+    LOAD_UNDER_WAY = "load-under-way", CONFLICT, "A load run is under way",
+        "a load run is under way on this replica";
     MAIN_STAYS = "main-stays", CONFLICT, "The room main cannot be deleted",
         "the room main always exists; reset it, or PUT it anew";
     INVALID_JSON = "invalid-json", BAD_REQUEST, "The body is no JSON",

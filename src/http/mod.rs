@@ -16,6 +16,7 @@ mod path;
 mod peer;
 mod problem;
 mod races;
+mod records;
 mod replicas;
 mod rooms;
 
@@ -48,8 +49,14 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/{room}/reset", post(rooms::reset))
         .route("/{room}/audit", get(rooms::audit))
         .route("/{room}/live", get(live::live))
-        .route("/{room}/bookings", post(attempts::book))
-        .route("/{room}/transfers", post(attempts::transfer))
+        .route(
+            "/{room}/bookings",
+            get(records::bookings).post(attempts::book),
+        )
+        .route(
+            "/{room}/transfers",
+            get(records::transfers).post(attempts::transfer),
+        )
         .route("/{room}/races", post(races::race))
         .route("/{room}/races/last", get(races::last))
         .route(

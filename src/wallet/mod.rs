@@ -2,9 +2,12 @@
 
 mod error;
 mod money;
+mod record;
 mod store;
 mod transfer;
 
 pub use error::TransferError;
 pub use money::{Money, NotMoney};
+pub use record::TransferRecord;
+pub use store::records;
 pub use transfer::{Order, Transfer, transfer};

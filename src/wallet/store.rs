@@ -3,9 +3,9 @@
 use uuid::Uuid;
 
 use super::transfer::{NewBalances, wallet};
-use super::{Money, Order, Transfer};
+use super::{Money, Order, Transfer, TransferRecord};
 use crate::database::fence::{self, RowId, WriteError};
-use crate::database::{Transaction, Value, sql};
+use crate::database::{DatabaseError, Session, Transaction, Value, sql};
 use crate::section::{Attempt, Protection, Section};
 
 /// Writes both balances, in the order in which rows are touched, and records the transfer.
@@ -97,4 +97,44 @@ async fn write(
         value,
     )
     .await
+}
+
+/// The transfers of a room whose number is above `after`, at most `limit` of them, in the order of their numbers.
+///
+/// # Errors
+/// When the database fails.
+pub async fn records(
+    session: &mut Session,
+    room_id: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<TransferRecord>, DatabaseError> {
+    let text = "SELECT seq, transfer_id, attempt, replica, lock_system, epoch, from_wallet, to_wallet, amount,
+                       from_version_read, from_version_written, to_version_read, to_version_written
+                FROM transfer
+                WHERE room_id = $1
+                  AND seq > $2
+                ORDER BY seq
+                LIMIT $3";
+    let select = sql(text).bind(room_id).bind(after).bind(limit);
+    let rows = session.all(select).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(TransferRecord {
+                seq: row.int("seq")?,
+                id: row.uuid("transfer_id")?,
+                attempt: row.uuid("attempt")?,
+                from: row.text("from_wallet")?,
+                to: row.text("to_wallet")?,
+                amount: row.money("amount")?.into(),
+                replica: row.text("replica")?,
+                lock: row.maybe_text("lock_system")?,
+                epoch: row.int("epoch")?,
+                from_version_read: row.int("from_version_read")?,
+                from_version_written: row.int("from_version_written")?,
+                to_version_read: row.int("to_version_read")?,
+                to_version_written: row.int("to_version_written")?,
+            })
+        })
+        .collect()
 }

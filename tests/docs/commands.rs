@@ -28,6 +28,8 @@ enum Does {
     Ends,
     /// Is what runs this test.
     IsThisTest,
+    /// Asks the replicas that the first command of the README has started.
+    Asks,
     /// Uses servers at hosts that are examples: run with the URLs of real ones.
     NeedsServers,
 }
@@ -38,6 +40,7 @@ fn does(command: &str) -> Does {
         "cargo run --release --features full" => Does::RunsWithAllLocks,
         "cargo run --release -- doctor" => Does::Ends,
         "scripts/test" => Does::IsThisTest,
+        _ if command.starts_with("cargo run --release -- load ") => Does::Asks,
         _ if command.starts_with("curl ") => Does::Ends,
         _ if command.starts_with("DATABASE_URL=") => Does::NeedsServers,
         other => panic!("the README has a command that no test runs: {other}"),
@@ -59,11 +62,18 @@ fn the_commands_of_the_readme_do_what_it_says() {
         .iter()
         .filter(|command| command.starts_with("curl "))
         .collect();
+    let asks = all
+        .iter()
+        .filter(|command| matches!(does(command), Does::Asks));
+    let asks: Vec<_> = asks.collect();
     for command in &all {
         match does(command) {
             Does::Runs => {
                 let running = Running::start(command);
                 sells_twice(&running, &curls);
+                for ask in &asks {
+                    running.is_asked(ask);
+                }
                 running.ends_with_ctrl_c();
             }
             Does::RunsWithAllLocks => {
@@ -90,7 +100,7 @@ fn the_commands_of_the_readme_do_what_it_says() {
                 sells_twice(&running, &curls);
                 running.ends_with_ctrl_c();
             }),
-            Does::Ends | Does::IsThisTest => {}
+            Does::Ends | Does::Asks | Does::IsThisTest => {}
         }
     }
 }
@@ -198,6 +208,22 @@ impl Running {
             .expect("curl runs");
         serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{command}: {error}: {output:?}"))
+    }
+
+    /// A run of the load generator ends well and says what the README says.
+    fn is_asked(&self, command: &str) {
+        let command = command
+            .replace("127.0.0.1:3001", &format!("127.0.0.1:{}", self.port))
+            .replace("127.0.0.1:3002", &format!("127.0.0.1:{}", self.port + 1));
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = shell(&command, self.port, folder.path())
+            .output()
+            .expect("it runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{command}: {output:?}");
+        for word in ["throughput", "goodput", "locking=off", "locking=on"] {
+            assert!(table.contains(word), "{command}: {table}");
+        }
     }
 
     fn ends_with_ctrl_c(mut self) {

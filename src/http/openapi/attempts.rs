@@ -3,13 +3,13 @@
 use axum::http::StatusCode;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::HttpMethod::Post;
+use utoipa::openapi::HttpMethod::{Get, Post};
 
 use super::operation::{DATABASE, Operation};
-use crate::booking::Booking;
+use crate::booking::{Booking, BookingRecord};
 use crate::http::attempts::{BookingBody, TransferBody};
 use crate::http::kind::Kind;
-use crate::wallet::Transfer;
+use crate::wallet::{Transfer, TransferRecord};
 
 /// How any attempt can end.
 const ENDS: &[Kind] = &[
@@ -31,7 +31,7 @@ const LABEL: &str = "The answer carries the attempt's UUID: the client's, or a n
                      idempotency key.";
 
 pub(super) fn operations() -> Vec<Operation> {
-    vec![book(), transfer()]
+    vec![book(), bookings(), transfer(), transfers()]
 }
 
 fn book() -> Operation {
@@ -66,6 +66,48 @@ fn book() -> Operation {
         .asked("invalid-field", "A buyer has a name", json!({"seat": "A1", "buyer": ""}))
         .asked("not-found", "There is no such seat", json!({"seat": "Z99", "buyer": "Ana"}))
         .problems(&[Kind::SEAT_TAKEN])
+}
+
+fn bookings() -> Operation {
+    records::<BookingRecord>("/api/rooms/{room}/bookings", "Lists the bookings of a room")
+        .answered(
+            "lists-bookings",
+            "Ana has seat A1",
+            StatusCode::OK,
+            json!([{
+                "seq": 41, "id": "7c3f7a2e-8f0e-4f55-9d0b-0a6a7b7f3c11",
+                "attempt": "f2b4c1d0-53b1-4f0c-8a53-0d4c7a1b9e02", "seat": "A1", "buyer": "Ana", "replica": "A",
+                "lock": "redis", "epoch": 12, "token": 7, "version_read": 12, "version_written": 13,
+            }]),
+        )
+}
+
+fn transfers() -> Operation {
+    records::<TransferRecord>("/api/rooms/{room}/transfers", "Lists the transfers of a room")
+        .answered(
+            "lists-transfers",
+            "alice gave 80.00 to bob",
+            StatusCode::OK,
+            json!([{
+                "seq": 42, "id": "91a1b1f4-0b7a-4c0f-8d3e-5a4b3c2d1e0f",
+                "attempt": "c1d2e3f4-a5b6-4c7d-8e9f-0a1b2c3d4e5f", "from": "alice", "to": "bob", "amount": "80.00",
+                "replica": "A", "lock": "redis", "epoch": 12, "from_version_read": 12, "from_version_written": 13,
+                "to_version_read": 12, "to_version_written": 13,
+            }]),
+        )
+}
+
+fn records<R: ToSchema>(path: &'static str, summary: &str) -> Operation {
+    Operation::new(Get, path, "Attempts", summary)
+        .about(
+            "As they are kept, in the order of their numbers, at most 1000 at once. The number of the last one as \
+             after brings those that follow. One that drew its number earlier may be committed later, so all are \
+             there only when no attempt is under way.",
+        )
+        .may_ask("after", "The number (seq) of the last record that was read.")
+        .answers_list::<R>(StatusCode::OK, "The records")
+        .problems(&[Kind::NOT_FOUND, Kind::INVALID_FIELD])
+        .problems(DATABASE)
 }
 
 fn transfer() -> Operation {

@@ -90,13 +90,22 @@ impl Operation {
     }
 
     /// A header that a client may send.
-    pub(super) fn may_send(mut self, name: &str, about: &str) -> Self {
-        let header = ParameterBuilder::new()
+    pub(super) fn may_send(self, name: &str, about: &str) -> Self {
+        self.may_name(ParameterIn::Header, name, about)
+    }
+
+    /// What may be asked behind the path's question mark.
+    pub(super) fn may_ask(self, name: &str, about: &str) -> Self {
+        self.may_name(ParameterIn::Query, name, about)
+    }
+
+    fn may_name(mut self, place: ParameterIn, name: &str, about: &str) -> Self {
+        let parameter = ParameterBuilder::new()
             .name(name)
-            .parameter_in(ParameterIn::Header)
+            .parameter_in(place)
             .description(Some(about))
             .schema(Some(text()));
-        self.builder = self.builder.parameter(header);
+        self.builder = self.builder.parameter(parameter);
         self
     }
 

@@ -9,7 +9,11 @@ use super::document;
 use crate::http::kind::Kind;
 
 /// Problems of no operation: those of pages, and of methods that an address does not have.
-const ELSEWHERE: [Kind; 2] = [Kind::INVALID_FORM, Kind::METHOD_NOT_ALLOWED];
+const ELSEWHERE: [Kind; 3] = [
+    Kind::INVALID_FORM,
+    Kind::LOAD_UNDER_WAY,
+    Kind::METHOD_NOT_ALLOWED,
+];
 
 const API: &str = include_str!("../../../docs/api.md");
 

@@ -54,6 +54,11 @@ impl Fields {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The names of all fields, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(field, _)| field.as_str())
+    }
+
     /// All values of a field, in their order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let found = self.0.iter().filter(move |(field, _)| field == name);

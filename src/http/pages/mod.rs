@@ -9,6 +9,7 @@ mod actions;
 mod address;
 mod fields;
 mod files;
+mod load_page;
 mod page;
 mod problem_page;
 mod room_page;
@@ -41,6 +42,9 @@ pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(room_page::main))
         .route("/rooms", get(rooms_page::show).post(rooms_page::make))
+        .route("/load", get(load_page::show).post(load_page::start))
+        .route("/load/stop", post(load_page::stop))
+        .route("/load/report", get(load_page::report))
         .route("/rooms/{room}", get(room_page::show))
         .route("/rooms/{room}/parts", get(room_page::parts))
         .nest("/rooms/{room}", forms)

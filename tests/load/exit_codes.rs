@@ -1,0 +1,86 @@
+//! What cannot be asked for, and how a run exits.
+
+use crate::generator::{CROWD, Load};
+use crate::support::{A, Database, World, free_ports};
+
+#[tokio::test]
+async fn a_wrong_setting_is_told_in_one_line_that_names_it() {
+    let world = World::shared(Database::Sqlite).await;
+    for (flags, told) in [
+        (&["--rate", "fast"][..], "--rate"),
+        (&["--rate", "0"], "--rate"),
+        (&["--clients", "0"], "--clients"),
+        (&["--rate", "5", "--clients", "5"], "--clients"),
+        (&["--duration", "10"], "--duration"),
+        (&["--duration", "0s"], "--duration"),
+        (&["--side", "redis"], "--side"),
+        (&["--side", "lock=redis", "--side", "lock=redis"], "--side"),
+        (&["--side", "loking=off"], "loking"),
+        (&["--side", "lock=none"], "lock"),
+        (&["--side", "ttl_ms=1"], "ttl_ms"),
+        (&["--threshold", "p98 < 1s"], "--threshold"),
+        (&["--threshold", "lock=row: p99 < 1s"], "lock=row"),
+        (&["--target", "https://127.0.0.1:1"], "--target"),
+        (
+            &["--report", "/nowhere/report.html"],
+            "/nowhere/report.html",
+        ),
+        (&["--workload", "cars"], "--workload"),
+        (&["--all-locks", "--side", "lock=row"], "--all-locks"),
+        (&["--quick"], "--quick"),
+    ] {
+        let ran = Load::of(&world, &[A], flags).ends().await;
+        ran.exits_with(64);
+        let log = ran.log.trim_end();
+        assert!(log.contains(told), "{flags:?} is told as {log:?}");
+        assert_eq!(log.lines().count(), 1, "{flags:?} is told as {log:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_replica_nothing_is_known() {
+    let nobody = format!("http://127.0.0.1:{}", free_ports(1));
+    let ran = Load::at(&[nobody], &[]).ends().await;
+    ran.exits_with(2);
+    assert!(ran.log.contains("connection refused"), "{}", ran.log);
+}
+
+#[tokio::test]
+async fn a_threshold_that_nothing_exercised_cannot_be_decided() {
+    let world = World::own(Database::Sqlite).start().await;
+    let flags = [
+        "--workload",
+        "seats",
+        "--hot",
+        "0",
+        "--rate",
+        "20",
+        "--duration",
+        "1s",
+        "--warm-up",
+        "0s",
+        "--threshold",
+        "violations = 0",
+    ];
+    let ran = Load::of(&world, &[A], &flags).ends().await;
+    ran.exits_with(2).left_no_room(&world).await;
+    assert_eq!(ran.side("defaults")["outcome"], "not-exercised");
+    assert!(ran.table.contains("not exercised"), "{}", ran.table);
+}
+
+#[tokio::test]
+async fn a_threshold_that_fails_is_more_than_one_that_cannot_be_decided() {
+    let world = World::own(Database::Sqlite).start().await;
+    let flags = [
+        "--side",
+        "lock=table",
+        "--threshold",
+        "p50 < 0ms",
+        "--threshold",
+        "violations = 0",
+    ];
+    let ran = Load::on(&world, &[&CROWD[..], &flags].concat())
+        .ends()
+        .await;
+    ran.exits_with(1).left_no_room(&world).await;
+}

@@ -1,0 +1,68 @@
+//! A run that is stopped ends with a report of what there is, and removes its rooms.
+
+use nix::sys::signal::Signal;
+
+use crate::generator::Load;
+use crate::support::{A, Database, World};
+
+#[tokio::test]
+async fn ctrl_c_ends_a_run_with_a_report_and_leaves_no_room() {
+    let world = World::own(Database::Sqlite).start().await;
+    let flags = [
+        "--side",
+        "lock=table",
+        "--side",
+        "locking=off",
+        "--rate",
+        "30",
+        "--duration",
+        "10m",
+        "--think",
+        "20ms",
+        "--repeat",
+        "5",
+    ];
+    let running = Load::on(&world, &flags).starts();
+    running.has_made(&world, A, 20).await;
+    running.signal(Signal::SIGINT);
+    let ran = running.ends().await;
+    ran.exits_with(0).left_no_room(&world).await;
+    assert_eq!(ran.report["interrupted"], true);
+    assert!(ran.page.contains("stopped before its end"), "{}", ran.page);
+    assert!(ran.side("lock=table")["verdict"]["acknowledged"].as_u64() > Some(0));
+    assert_eq!(
+        ran.side("lock=table")["verdict"]["undecided"],
+        serde_json::json!([]),
+        "nothing was cut off"
+    );
+}
+
+#[tokio::test]
+async fn a_replica_that_dies_during_a_run_leaves_no_room_and_accuses_nobody() {
+    let world = World::own(Database::Postgres).start().await;
+    let flags = [
+        "--side",
+        "lock=table",
+        "--rate",
+        "30",
+        "--duration",
+        "4s",
+        "--think",
+        "20ms",
+        "--timeout",
+        "5s",
+    ];
+    let running = Load::on(&world, &flags).starts();
+    running.has_made(&world, A, 20).await;
+    world.kills(crate::support::B);
+    let ran = running.ends().await;
+    ran.exits_with(0).left_no_room(&world).await;
+    let side = ran.side("lock=table");
+    assert!(ran.figure("lock=table", "failures") > 0.0, "{side}");
+    assert_eq!(
+        side["verdict"]["findings"],
+        serde_json::json!({}),
+        "{}",
+        ran.table
+    );
+}
