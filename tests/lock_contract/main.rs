@@ -25,11 +25,13 @@ mod keeper;
 mod mutex;
 mod pair;
 mod postgres_server;
+#[cfg(feature = "full")]
 mod processes;
 mod redis;
 mod redis_hand_over;
 mod redis_server;
 mod redlock;
+#[cfg(feature = "full")]
 mod systems;
 mod table;
 mod table_postgres;

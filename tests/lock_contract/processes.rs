@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use doublebook::lock::{Key, LockService, Token, Trips, Waiting, Wish, systems::Mutex};
+use doublebook::lock::{Key, LockService, Token, Trips, Wish, systems::Mutex};
 use serde::{Deserialize, Serialize};
 use tokio::{process::Command, task::JoinSet, time::timeout};
 
@@ -37,7 +37,6 @@ const ORDER: &str = "DOUBLEBOOK_CONTRACT_ORDER";
 struct Order {
     /// Where the lock system is; without it, each process has a mutex of its own.
     address: Option<Address>,
-    waiting: Waiting,
     /// How far the counter is to come.
     goal: u64,
     /// Holds the counter and what each process has to say.
@@ -169,7 +168,6 @@ async fn count_on(service: LockService, order: Order) -> Result<Vec<Counted>> {
     let mut counted = Vec::new();
     loop {
         let wish = Wish {
-            waiting: order.waiting,
             wait: WAIT,
             trips: Trips::default(),
             ..wish(&["counter"])
