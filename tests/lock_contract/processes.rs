@@ -55,14 +55,12 @@ struct Counted {
 pub async fn count(address: Option<Address>, goal: u64) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     std::fs::write(counter(folder.path()), "0")?;
-    let orders =
-        [("ana", Waiting::Notify), ("ben", Waiting::Backoff)].map(|(name, waiting)| Order {
-            address: address.clone(),
-            waiting,
-            goal,
-            folder: folder.path().to_owned(),
-            name: name.to_owned(),
-        });
+    let orders = ["ana", "ben"].map(|name| Order {
+        address: address.clone(),
+        goal,
+        folder: folder.path().to_owned(),
+        name: name.to_owned(),
+    });
     let began = Instant::now();
     let [ana, ben] = orders.map(|order| tokio::spawn(timeout(DEADLINE, process(order))));
     let mut counts = ana.await???;
