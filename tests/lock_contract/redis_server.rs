@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
-use crate::pair::eventually;
+use crate::pair::{PATIENCE, eventually};
 
 /// How many ports are tried: between finding one free and taking it, somebody else may.
 const PORTS: usize = 5;
@@ -61,8 +61,12 @@ impl RedisServer {
 
     /// Runs a command on a connection of its own.
     pub async fn run<T: redis::FromRedisValue>(&self, words: &[&str]) -> Result<T> {
-        let client = redis::Client::open(self.url())?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let mut connection = redis::Client::open(self.url())?
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
         let mut command = redis::Cmd::new();
         words.iter().for_each(|word| {
             command.arg(word);

@@ -40,7 +40,7 @@ async fn connect_to(url: &str) -> Result<(Pair, PgPool)> {
 }
 
 async fn open(url: &str) -> Result<PgPool> {
-    let pool = PgPoolOptions::new().max_connections(3);
+    let pool = PgPoolOptions::new().max_connections(8);
     Ok(pool.connect(url).await?)
 }
 
