@@ -9,9 +9,9 @@
 //! 2. The records of a majority of the members, read after that, have been written to it: the counters are at least
 //!    what they were when it lost them.
 //!
-//! When fewer than a majority have kept their memory, all nodes must answer, so that nobody knows more than they do;
-//! then the Redlock goes on under a new name ([`server`](super::Redlock)), as a lock server that was replaced. When no
-//! node has a mark, as when all are new, nobody has seen a lease, and so they are admitted at once.
+//! When fewer than a majority have kept their memory, all nodes must answer, so that nobody knows more than they do, and
+//! those that have a name for the Redlock forget it: it goes on as a lock server that was replaced. When no node has a
+//! mark, as when all are new, nobody has seen a lease, and so they are admitted at once.
 //!
 //! Everything here may be done by any number of processes at the same time, and breaks off anywhere. It does not
 //! notice a node that comes back with an *older* memory, from a snapshot or a replica, and it cannot tell an empty
@@ -169,6 +169,9 @@ impl Members {
         if survey.ready.is_empty() {
             return Ok(());
         }
+        if !survey.is_established {
+            self.forget_name(survey).await?;
+        }
         let records = self.records(survey).await?;
         let admissions = survey.ready.iter().map(async |(node, name)| {
             let node = &self.nodes[*node];
@@ -204,18 +207,27 @@ impl Members {
                 "{heard} nodes told what they remember, and it takes {needed}"
             )));
         }
-        if !survey.is_established {
-            records = without_the_name(records);
-        }
         Ok(records)
     }
-}
 
-/// Without a majority to tell of it, the name is lost, and a new one will be drawn.
-fn without_the_name(records: Vec<String>) -> Vec<String> {
-    let fields = records.chunks_exact(2);
-    let others = fields.filter(|field| field[0] != "name");
-    others.flatten().cloned().collect()
+    /// Without a majority that remembers it is not the lock server that it was.
+    async fn forget_name(&self, survey: &Survey) -> Result<(), LockError> {
+        let mark = survey.mark.clone();
+        let mut answers = ask_all(&self.nodes, move |node| {
+            let mark = mark.clone();
+            async move { node.forget_name(&mark).await }
+        });
+        let mut forgotten = 0;
+        while let Some((_, answer)) = answers.next().await {
+            forgotten += usize::from(answer.is_ok());
+        }
+        if forgotten < survey.members {
+            return Err(LockError::unavailable(
+                "a node went away while the Redlock began anew",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What the looks tell; `None` is a node that did not answer.
@@ -390,12 +402,5 @@ mod tests {
     fn two_addresses_of_one_node_are_noticed() {
         let looks = ["a", "a", "b"].map(|name| empty(name, 0));
         assert!(survey(&looks).unwrap_err().contains("one node"));
-    }
-
-    #[test]
-    fn the_name_is_left_out_and_nothing_else() {
-        let records = ["7", "100", "name", "x", "longest", "2000"].map(str::to_owned);
-        let left = without_the_name(records.into());
-        assert_eq!(left, ["7", "100", "longest", "2000"]);
     }
 }

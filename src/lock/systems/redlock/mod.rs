@@ -33,7 +33,10 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use self::{
     asking::Asked,
@@ -55,6 +58,10 @@ const FEWEST_NODES: usize = 3;
 /// How long the question for the servers' name may take.
 const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How many claims of this process may be before the nodes at a time. More would only wait for each other there, and
+/// take that for silence.
+const MOST_CLAIMS: usize = 64;
+
 /// All nodes, always in the same order.
 type Nodes = Arc<[Arc<Node>]>;
 
@@ -71,6 +78,7 @@ pub struct Redlock {
     members: Arc<Members>,
     /// Numbers the asks, so that the end of one does not free what a later one of the same owner got.
     asks: AtomicU64,
+    turns: Semaphore,
 }
 
 /// Why a request to all nodes failed.
@@ -107,6 +115,7 @@ impl Redlock {
             members: Arc::new(Members::new(nodes.clone())),
             nodes,
             asks: AtomicU64::new(1),
+            turns: Semaphore::new(MOST_CLAIMS),
         })
     }
 }
@@ -120,6 +129,11 @@ impl LockSystem for Redlock {
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
         let began = Instant::now();
         let until = lease::deadline(began, claim.ttl).min(began + claim.patience);
+        let Ok(_turn) = timeout_at(until, self.turns.acquire()).await else {
+            return Err(LockError::unavailable(format!(
+                "more than {MOST_CLAIMS} claims of this process wait for the nodes"
+            )));
+        };
         self.with_mark(until, |mark| self.ask_again_once(mark, claim, until))
             .await
     }

@@ -123,17 +123,20 @@ pub(super) enum Look {
     },
 }
 
-/// The shortest and the longest time that is waited for the nodes' answers. Most leases last for seconds, and a node
-/// nearby answers in a millisecond.
-const ANSWER: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+/// The shortest and the longest time that is waited for the nodes' answers. One nearby answers in a millisecond; only
+/// when a majority hangs does anybody wait as long as this.
+const ANSWER: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 /// How long a request may be under way at least.
 const REQUEST: Duration = Duration::from_millis(250);
 
+/// How long a node may take to tell what it remembers, also when it must be connected to first.
+const MEMORY: Duration = Duration::from_secs(1);
+
 impl Patience {
-    /// Far less than the lease: a tenth of it, where this is not too short, and a third at most.
+    /// Far less than the lease: a tenth of it; for short leases a quarter, so that both phases take half of it at most.
     pub(super) fn of(ttl: Duration, most: Duration) -> Self {
-        let answer = (ttl / 10).clamp(ANSWER.0, ANSWER.1).min(ttl / 3).min(most);
+        let answer = (ttl / 10).clamp(ANSWER.0, ANSWER.1).min(ttl / 4).min(most);
         Self {
             answer,
             request: answer.max(REQUEST),
@@ -141,10 +144,10 @@ impl Patience {
     }
 
     /// For what has nothing to do with a lease.
-    pub(super) fn longest() -> Self {
+    fn for_memory() -> Self {
         Self {
-            answer: ANSWER.1,
-            request: ANSWER.1,
+            answer: MEMORY,
+            request: MEMORY,
         }
     }
 }
@@ -264,6 +267,12 @@ impl Node {
         self.run_name(mark, "", false).await
     }
 
+    /// Takes the name of the Redlock away from the node.
+    pub(super) async fn forget_name(&self, mark: &Mark) -> Result<(), Absence> {
+        self.run_name(mark, "", true).await?;
+        Ok(())
+    }
+
     /// Gives the node a name, in place of another only if `anyhow`, and says which it has now.
     pub(super) async fn set_name(
         &self,
@@ -282,7 +291,9 @@ impl Node {
     ) -> Result<Option<String>, Absence> {
         let mut call = about(&NAME, mark);
         call.arg(name).arg(u8::from(anyhow));
-        let answer = self.run(&call, Patience::longest(), Repeat::Once).await?;
+        let answer = self
+            .run(&call, Patience::for_memory(), Repeat::Once)
+            .await?;
         match answer.as_slice() {
             [_, name] => Ok(Some(name.clone()).filter(|name| !name.is_empty())),
             _ => Err(self.nonsense("name")),
@@ -292,7 +303,9 @@ impl Node {
     /// All that the node must not forget: field, value, …
     pub(super) async fn record(&self, mark: &Mark) -> Result<Vec<String>, Absence> {
         let call = about(&RECORD_OF, mark);
-        let mut answer = self.run(&call, Patience::longest(), Repeat::Once).await?;
+        let mut answer = self
+            .run(&call, Patience::for_memory(), Repeat::Once)
+            .await?;
         Ok(answer.split_off(1))
     }
 
@@ -301,7 +314,7 @@ impl Node {
         let mut call = LOOK.key(MARK);
         call.key(RECORD).key(FOUND).arg(name);
         let answer = self
-            .run_anyway(&call, Patience::longest(), Repeat::Once)
+            .run_anyway(&call, Patience::for_memory(), Repeat::Once)
             .await?;
         read_look(&answer).ok_or_else(|| self.nonsense("look"))
     }
@@ -319,7 +332,7 @@ impl Node {
             call.arg(one.as_str());
         }
         let answer = self
-            .run_anyway(&call, Patience::longest(), Repeat::Once)
+            .run_anyway(&call, Patience::for_memory(), Repeat::Once)
             .await?;
         read_yes_or_no(&answer).ok_or_else(|| self.nonsense("admit"))
     }
@@ -515,7 +528,7 @@ mod tests {
     fn the_patience_is_far_below_the_lease() {
         let of = |ttl| Patience::of(Duration::from_millis(ttl), Duration::from_secs(5));
         let answers = [60_000, 2_000, 300, 100].map(|ttl| of(ttl).answer.as_millis());
-        assert_eq!(answers, [500, 200, 100, 33]);
+        assert_eq!(answers, [2_000, 250, 75, 25]);
         let short = Patience::of(Duration::from_secs(60), Duration::from_millis(20));
         assert_eq!(short.answer, Duration::from_millis(20));
     }
