@@ -37,5 +37,8 @@ mod stopped;
 /// What bookings are measured against is what they send.
 mod statements;
 
+/// The page that starts a run.
+mod form;
+
 /// The page of a run.
 mod page;
