@@ -14,6 +14,10 @@ mod dynamodb_server;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod faults;
+#[cfg_attr(
+    not(feature = "full"),
+    allow(dead_code, reason = "some faults are for one system only")
+)]
 mod forwarder;
 mod in_memory;
 #[allow(

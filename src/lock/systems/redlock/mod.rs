@@ -4,7 +4,7 @@
 //! All nodes are asked at once, and the outcome stands as soon as a majority makes it certain, so that one node that
 //! hangs changes nothing and two of five may be gone. Each grant has a fencing token, which no majority of nodes can
 //! give twice and which grows from grant to grant ([`quorum`]). A node that restarts without its memory does not vote
-//! until nothing depends on what it forgot ([`members`]).
+//! until nothing depends on what it forgot (see `members`).
 //!
 //! It promises that a lock is held by one owner as long as the clocks of the nodes run at about the same speed and at
 //! most a minority of them fails or forgets at a time, and that tokens rise whatever the clocks do. It does not promise
