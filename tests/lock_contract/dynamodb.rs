@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::{
-    dynamodb_server::{client, items, new_table, open, shared_url, start},
+    dynamodb_server::{client, items, new_table, open, shared_url, start, warm_up},
     forwarder::Forwarder,
     pair::{
         LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken, key, soon,
@@ -111,6 +111,12 @@ impl Own {
             _folder: folder,
         })
     }
+
+    /// On the same port and data.
+    async fn start_again(&mut self) -> Result<()> {
+        self.server.start_again().await?;
+        warm_up(&self.server.url()).await
+    }
 }
 
 fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
@@ -135,7 +141,7 @@ async fn tokens_rise_over_a_release_an_expiry_and_a_crash_of_the_server() -> Res
         abandoned.abandon();
         tokens.push(next_token(&own.pair.ben).await?);
         own.server.kill().await?;
-        own.server.start_again().await?;
+        own.start_again().await?;
     }
     ensure!(tokens == [1, 3, 4, 6], "{tokens:?}");
     Ok(())
@@ -164,7 +170,7 @@ async fn a_server_that_is_down_is_unavailable_at_once_and_works_when_it_is_back(
     }
     soon("the own timer tells the loss", held.lost()).await?;
 
-    own.server.start_again().await?;
+    own.start_again().await?;
     let began = Instant::now();
     for service in [&own.pair.ana, &own.pair.ben] {
         drop(get(service, wish(&["b"])).await?);

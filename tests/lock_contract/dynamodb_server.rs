@@ -35,6 +35,9 @@ static LASTING: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
+/// After how many answers a server is warm.
+const WARM_UP_ANSWERS: u32 = 100;
+
 /// How long a server may take from its first answer to its first useful one.
 const WARM_UP_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -79,11 +82,16 @@ pub async fn start(folder: &Path) -> Result<DynamoDbServer> {
     Ok(server)
 }
 
-/// The first requests to a Java machine that has just started take seconds, if others need the processors as well.
-async fn warm_up(url: &str) -> Result<()> {
+/// Asks until a Java machine that has just started is quick: its first answers take seconds each, if others need the
+/// processors as well.
+pub async fn warm_up(url: &str) -> Result<()> {
     let (system, began) = (open(url, "warm_up")?, Instant::now());
-    while let Err(error) = system.server("warm").await {
-        ensure!(began.elapsed() < WARM_UP_DEADLINE, "{error}");
+    let mut answers = 0;
+    while answers < WARM_UP_ANSWERS {
+        match system.server("warm").await {
+            Ok(_) => answers += 1,
+            Err(error) => ensure!(began.elapsed() < WARM_UP_DEADLINE, "{error}"),
+        }
     }
     Ok(())
 }
