@@ -78,7 +78,7 @@ function sayHello({ epoch: now }) {
     epoch = now;
     void reload();
   } else if (greeted) {
-    void parts.refresh();
+    void parts.refreshIfItCan();
     void race.load();
   }
   greeted = true;
@@ -88,7 +88,7 @@ function sayHello({ epoch: now }) {
 function sawEpoch(now) {
   if (now !== epoch) {
     epoch = now;
-    void parts.refresh();
+    void parts.refreshIfItCan();
   }
 }
 

@@ -36,6 +36,11 @@ export class Parts extends EventTarget {
     return this.#asking;
   }
 
+  /** The same for whoever can do nothing about a replica that does not answer: the stream tells that, and comes back. */
+  refreshIfItCan() {
+    return this.refresh().catch(() => {});
+  }
+
   async #ask() {
     await new Promise((soon) => setTimeout(soon, A_MOMENT));
     const asked = this.#attempts;
