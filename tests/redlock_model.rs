@@ -210,7 +210,7 @@ impl Client {
             let Phase::Claiming(quorum) = &mut self.phase else {
                 return;
             };
-            match quorum.next() {
+            match quorum.next_step() {
                 Step::Wait => return,
                 Step::Write { token, nodes } => {
                     for node in nodes {

@@ -77,7 +77,7 @@ impl Asking {
     async fn run(&mut self, until: Instant) -> Asked {
         let mut patience_ends = self.patience_ends(until);
         loop {
-            match self.quorum.next() {
+            match self.quorum.next_step() {
                 Step::Wait if self.only_the_silent_are_missing() => self.quorum.give_up_waiting(),
                 Step::Wait => match timeout_at(patience_ends, self.answers.next()).await {
                     Ok(Some(answer)) => self.hear(answer),

@@ -134,13 +134,13 @@ impl Quorum {
     }
 
     /// What is to be done next. What it says to write counts as sent.
-    pub fn next(&mut self) -> Step {
+    pub fn next_step(&mut self) -> Step {
         if let Some(token) = self.granted() {
             return Step::Granted(token);
         }
         if let Some(token) = self.new_proposal() {
             self.propose(token);
-            return self.next();
+            return self.next_step();
         }
         if let Some(token) = self.proposal {
             let nodes = self.start_writing();
@@ -407,7 +407,7 @@ mod tests {
 
     fn step(quorum: &mut Quorum, node: usize, vote: Vote) -> Step {
         quorum.hear(node, vote);
-        quorum.next()
+        quorum.next_step()
     }
 
     #[test]
@@ -418,9 +418,9 @@ mod tests {
     #[test]
     fn the_highest_floor_of_a_majority_is_proposed_and_granted_when_a_majority_has_taken_it() {
         let mut quorum = five(&[granted(4), granted(9)]);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 2, granted(5)), write(9, &[0, 1, 2]));
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 0, written(9)), Step::Wait);
         assert_eq!(step(&mut quorum, 1, written(9)), Step::Wait);
         assert_eq!(step(&mut quorum, 2, written(9)), Step::Granted(token(9)));
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn who_grants_later_gets_the_proposal_as_well() {
         let mut quorum = five(&[granted(1), granted(1), granted(1)]);
-        assert_eq!(quorum.next(), write(1, &[0, 1, 2]));
+        assert_eq!(quorum.next_step(), write(1, &[0, 1, 2]));
         assert_eq!(step(&mut quorum, 3, granted(7)), write(1, &[3]));
         quorum.hear(0, written(1));
         quorum.hear(1, Vote::Silent);
@@ -446,21 +446,21 @@ mod tests {
     #[test]
     fn three_that_refuse_are_enough_to_be_refused() {
         let mut quorum = five(&[taken(1), taken(1)]);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 2, taken(1)), Step::Refused);
     }
 
     #[test]
     fn a_split_vote_is_refused() {
         let mut quorum = five(&[granted(1), granted(1), taken(1), taken(1)]);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 4, taken(1)), Step::Refused);
     }
 
     #[test]
     fn a_silent_majority_is_unavailable_and_not_refused() {
         let mut quorum = five(&[Vote::Silent, Vote::Silent, granted(1), granted(1)]);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 4, Vote::Silent), Step::Unavailable);
     }
 
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn dead_is_told_from_taken() {
         let mut dead = five(&[Vote::Silent, Vote::Silent, taken(1)]);
-        assert_eq!(dead.next(), Step::Wait);
+        assert_eq!(dead.next_step(), Step::Wait);
         let mut taken_by_others = dead.clone();
         assert_eq!(step(&mut dead, 3, Vote::Silent), Step::Unavailable);
         assert_eq!(step(&mut taken_by_others, 3, taken(1)), Step::Wait);
@@ -484,12 +484,12 @@ mod tests {
     #[test]
     fn a_late_answer_counts_although_nobody_waited_for_it() {
         let mut quorum = five(&[granted(1), granted(1), granted(1)]);
-        quorum.next();
+        quorum.next_step();
         quorum.hear(0, written(1));
         quorum.hear(1, written(1));
         quorum.give_up_waiting();
         let mut late_write = quorum.clone();
-        assert_eq!(quorum.next(), Step::Unavailable);
+        assert_eq!(quorum.next_step(), Step::Unavailable);
         assert_eq!(
             step(&mut late_write, 2, written(1)),
             Step::Granted(token(1))
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn who_is_outrun_proposes_more_to_all_that_have_answered() {
         let mut quorum = five(&[granted(1), granted(1), granted(1)]);
-        assert_eq!(quorum.next(), write(1, &[0, 1, 2]));
+        assert_eq!(quorum.next_step(), write(1, &[0, 1, 2]));
         quorum.give_up_waiting();
         quorum.hear(0, written(1));
         quorum.hear(1, outrun(8));
@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn one_that_is_outrun_changes_nothing_while_a_majority_may_take_the_proposal() {
         let mut quorum = five(&[granted(1), granted(1), granted(1), granted(1)]);
-        assert_eq!(quorum.next(), write(1, &[0, 1, 2, 3]));
+        assert_eq!(quorum.next_step(), write(1, &[0, 1, 2, 3]));
         assert_eq!(step(&mut quorum, 0, outrun(8)), Step::Wait);
         quorum.hear(1, written(1));
         quorum.hear(2, written(1));
@@ -524,11 +524,11 @@ mod tests {
     #[test]
     fn an_answer_to_an_old_proposal_is_no_answer_to_the_new_one() {
         let mut quorum = five(&[granted(1), granted(1), granted(1)]);
-        quorum.next();
+        quorum.next_step();
         quorum.hear(3, Vote::Silent);
         quorum.hear(4, Vote::Silent);
         quorum.hear(0, outrun(5));
-        assert_eq!(quorum.next(), write(5, &[0]));
+        assert_eq!(quorum.next_step(), write(5, &[0]));
         assert_eq!(step(&mut quorum, 1, written(1)), write(5, &[1]));
         assert_eq!(step(&mut quorum, 2, outrun(3)), write(5, &[2]));
         quorum.hear(0, written(5));
@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn keys_that_lapsed_between_the_phases_are_a_refusal() {
         let mut quorum = five(&[granted(1), granted(1), granted(1), taken(1), taken(1)]);
-        quorum.next();
+        quorum.next_step();
         assert_eq!(step(&mut quorum, 0, Vote::Lapsed), Step::Refused);
     }
 
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn who_lost_its_keys_does_not_propose_more() {
         let mut quorum = five(&[granted(1), granted(1), granted(1), taken(1), taken(1)]);
-        quorum.next();
+        quorum.next_step();
         quorum.hear(0, outrun(9));
         assert_eq!(step(&mut quorum, 1, Vote::Lapsed), Step::Refused);
     }
@@ -555,7 +555,7 @@ mod tests {
     #[test]
     fn an_owner_that_asks_again_keeps_the_token_that_a_majority_has() {
         let mut quorum = five(&[again(8, 7), granted(50), again(8, 7)]);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 3, again(8, 7)), Step::Granted(token(7)));
     }
 
@@ -564,7 +564,7 @@ mod tests {
         let votes = [again(8, 7), granted(5), again(8, 7)];
         let mut quorum = five(&votes);
         quorum.hear(3, Vote::Silent);
-        assert_eq!(quorum.next(), Step::Wait);
+        assert_eq!(quorum.next_step(), Step::Wait);
         assert_eq!(step(&mut quorum, 4, Vote::Silent), write(7, &[1]));
         let mut taken_over = quorum.clone();
         assert_eq!(step(&mut quorum, 1, written(7)), Step::Granted(token(7)));
@@ -575,7 +575,7 @@ mod tests {
     fn who_is_waited_for_is_known() {
         let mut quorum = five(&[granted(1), Vote::Silent, granted(1), granted(1)]);
         assert_eq!(quorum.waited_for().collect::<Vec<_>>(), [4]);
-        quorum.next();
+        quorum.next_step();
         assert_eq!(quorum.waited_for().collect::<Vec<_>>(), [0, 2, 3, 4]);
         quorum.give_up_waiting();
         assert_eq!(quorum.waited_for().count(), 0);
@@ -593,7 +593,7 @@ mod tests {
                 quorum.hear(node, votes[answer]);
             }
             let of = |answer| answers.iter().filter(|&&one| one == answer).count();
-            match quorum.next() {
+            match quorum.next_step() {
                 Step::Write { nodes, .. } => assert!(of(0) >= 2 && nodes.len() == of(0)),
                 Step::Unavailable => assert!(of(2) >= 2),
                 Step::Refused => assert!(of(0) < 2 && of(2) < 2),
