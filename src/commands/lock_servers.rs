@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{UsageError, address};
+use crate::lock::systems::Redlock;
 use crate::section::{LockServers, ZooKeeperServers};
 use crate::stack::found::Known;
 
@@ -142,18 +143,11 @@ fn list(setting: &str) -> Vec<String> {
         .collect()
 }
 
-/// The smallest majority that survives the loss of a node is two of three.
-const FEWEST_NODES: usize = 3;
-
 fn check_redlock(setting: &str, urls: &[String]) -> Result<(), UsageError> {
-    if urls.len() < FEWEST_NODES || urls.len().is_multiple_of(2) {
-        let given = urls.len();
-        return Err(UsageError::new(format!(
-            "{setting} needs an odd number of nodes, {FEWEST_NODES} or more, not {given}"
-        )));
+    match Redlock::open(urls) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(UsageError::new(format!("{setting}: {error}"))),
     }
-    urls.iter()
-        .try_for_each(|url| address::check_redis(setting, url))
 }
 
 #[cfg(test)]
@@ -172,8 +166,12 @@ mod tests {
         let three = "redis://a, redis://b,redis://c";
         let servers = redlock(three).checked().unwrap();
         assert_eq!(servers.redlock, ["redis://a", "redis://b", "redis://c"]);
-        for few in ["redis://a", "redis://a,redis://b", "a,b,c,d"] {
-            let refused = redlock(few).checked().unwrap_err();
+        for wrong in [
+            "redis://a",
+            "redis://a,redis://b",
+            "redis://a,redis://b,redis://a",
+        ] {
+            let refused = redlock(wrong).checked().unwrap_err();
             assert!(refused.to_string().contains("REDLOCK_URLS"), "{refused}");
         }
         let wrong = redlock("redis://a,redis://b,http://x:secret@c");

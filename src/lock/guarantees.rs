@@ -157,15 +157,17 @@ const REDIS: Guarantees = Guarantees {
 const REDLOCK: Guarantees = Guarantees {
     name: LockName::Redlock,
     expires_by_itself: true,
-    token: Some("the highest number of a majority of nodes, raised and written back to a majority"),
+    token: Some(
+        "the highest number of a majority of nodes, raised and written back to a majority; seeded by their time",
+    ),
     survives_loss_of_one_server: true,
     tells_of_loss: false,
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: true,
     blind_release_applies: true,
-    promise: "Excludes all replicas as long as a majority of the nodes answers and their clocks run at about the same speed.",
-    cannot: "It cannot stop a holder that was paused beyond its lease, and it trusts clocks: nodes that restart empty or jump in time can grant a lock twice.",
+    promise: "Excludes all replicas as long as a majority of the nodes answers and remembers and their clocks run at about the same speed; a node that restarts empty does not vote until nothing depends on what it forgot.",
+    cannot: "It cannot stop a holder that was paused beyond its lease, and clocks that jump, or a majority that forgets at once, can grant a held lock again; only the token catches that.",
 };
 
 const DYNAMODB: Guarantees = Guarantees {

@@ -123,9 +123,12 @@ pub(super) enum Look {
     },
 }
 
-/// The shortest and the longest time that is waited for the nodes' answers. One nearby answers in a millisecond; only
-/// when a majority hangs does anybody wait as long as this.
-const ANSWER: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+/// Which part of the lease is waited for the nodes' answers: both phases take half of it at most. One nearby answers in a
+/// millisecond; only when a majority hangs does anybody wait as long as this.
+const ANSWERS_PER_LEASE: u32 = 4;
+
+/// The longest that is waited for them.
+const LONGEST_ANSWER: Duration = Duration::from_secs(2);
 
 /// How long a request may be under way at least.
 const REQUEST: Duration = Duration::from_millis(250);
@@ -134,9 +137,9 @@ const REQUEST: Duration = Duration::from_millis(250);
 const MEMORY: Duration = Duration::from_secs(1);
 
 impl Patience {
-    /// Far less than the lease: a tenth of it; for short leases a quarter, so that both phases take half of it at most.
+    /// For a claim with this lease, which may take so long at most.
     pub(super) fn of(ttl: Duration, most: Duration) -> Self {
-        let answer = (ttl / 10).clamp(ANSWER.0, ANSWER.1).min(ttl / 4).min(most);
+        let answer = (ttl / ANSWERS_PER_LEASE).min(LONGEST_ANSWER).min(most);
         Self {
             answer,
             request: answer.max(REQUEST),
@@ -490,13 +493,8 @@ mod tests {
             granted(Some(token(7)))
         );
         let taken = |rest| {
-            Some((
-                Vote::Taken { floor: token(5) },
-                Some(Blocked {
-                    key: b.clone(),
-                    rest,
-                }),
-            ))
+            let key = b.clone();
+            Some((Vote::Taken { floor: token(5) }, Some(Blocked { key, rest })))
         };
         let rest = Some(Duration::from_millis(70));
         assert_eq!(read(&["taken", "5", "1", "70"]), taken(rest));
@@ -528,7 +526,7 @@ mod tests {
     fn the_patience_is_far_below_the_lease() {
         let of = |ttl| Patience::of(Duration::from_millis(ttl), Duration::from_secs(5));
         let answers = [60_000, 2_000, 300, 100].map(|ttl| of(ttl).answer.as_millis());
-        assert_eq!(answers, [2_000, 250, 75, 25]);
+        assert_eq!(answers, [2_000, 500, 75, 25]);
         let short = Patience::of(Duration::from_secs(60), Duration::from_millis(20));
         assert_eq!(short.answer, Duration::from_millis(20));
     }
