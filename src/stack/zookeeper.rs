@@ -28,6 +28,12 @@ pub struct ZooKeeper;
 /// The server's main class. (Apache ZooKeeper Administrator's Guide.)
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
+/// What its log is written with; Debian's `zookeeper` brings both. Without them it runs, and says nothing.
+const LOGGING: &str = "/usr/share/java/slf4j-log4j12.jar:/usr/share/java/log4j-1.2.jar";
+
+/// Few threads, little memory and a quick start, for a server with a handful of clients.
+const LIGHT: [&str; 3] = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+
 /// Its unit of time, in ms: a session lasts at least two of them. The default, 2000, would make a lab wait.
 const TICK_MS: u32 = 500;
 
@@ -50,9 +56,10 @@ impl Kind for ZooKeeper {
             .with_context(|| format!("cannot write {}", settings.display()))?;
         fs::write(&log, LOG_SETTINGS).with_context(|| format!("cannot write {}", log.display()))?;
         let java = found::on_path("java").context("java is not on PATH")?;
-        let class_path = format!("{}:{}", home.display(), program.display());
+        let class_path = format!("{}:{}:{LOGGING}", home.display(), program.display());
         Ok(Program::new(java)
-            .args(["-Xmx128m", "-Djava.awt.headless=true", "-cp"])
+            .args(LIGHT)
+            .args(["-Djava.awt.headless=true", "-cp"])
             .arg(class_path)
             .arg(MAIN_CLASS)
             .arg(settings)

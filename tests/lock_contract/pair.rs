@@ -118,15 +118,19 @@ pub async fn free(service: &LockService, claim: &Claim) -> Result<Released, Lock
         .await
 }
 
-/// Whether somebody holds one of the keys, seen by asking for them.
+/// Whether somebody holds one of the keys, seen by asking for them; again while a busy machine gives no answer.
 pub async fn is_taken(service: &LockService, texts: &[&str]) -> anyhow::Result<bool> {
-    match service.acquire(at_once(texts)).await {
-        Ok(held) => {
-            held.release().await;
-            Ok(false)
+    let began = Instant::now();
+    loop {
+        match service.acquire(at_once(texts)).await {
+            Ok(held) => {
+                held.release().await;
+                return Ok(false);
+            }
+            Err(LockError::Timeout { .. }) => return Ok(true),
+            Err(LockError::Unavailable { .. }) if began.elapsed() < PATIENCE => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(LockError::Timeout { .. }) => Ok(true),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,19 +2,22 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
 use doublebook::{
-    lock::systems::ZooKeeper,
+    lock::{LockService, systems::ZooKeeper},
     stack::{Launcher, ZooKeeperServer},
 };
 use nix::sys::signal::{Signal, kill};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 use zookeeper_client::{Client, Error};
+
+use crate::pair::{PATIENCE, at_once, eventually};
 
 /// A server that ends with its value.
 pub struct PrivateZooKeeper {
@@ -30,15 +33,35 @@ pub struct Folder {
 
 impl PrivateZooKeeper {
     pub async fn start() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = folder_in_memory()?;
         let launcher = Launcher::new(env!("CARGO_BIN_EXE_doublebook"));
         let server = ZooKeeperServer::start(&launcher, folder.path())
             .await
             .context("ZooKeeper starts (Debian: zookeeper, default-jre-headless)")?;
-        Ok(Self {
+        let started = Self {
             server,
             _folder: folder,
+        };
+        started.warm_up().await?;
+        Ok(started)
+    }
+
+    /// A Java machine loads what it needs when it is first asked for it, which on a busy machine takes seconds.
+    async fn warm_up(&self) -> Result<()> {
+        const SWIFT: Duration = Duration::from_millis(200);
+        let service = LockService::new(Arc::new(self.folder().open(PATIENCE)?));
+        eventually("the server answers swiftly", async || {
+            let began = Instant::now();
+            let held = service.acquire(at_once(&["warm", "up"])).await;
+            let taken = service.acquire(at_once(&["warm"])).await;
+            let lived = match &held {
+                Ok(held) => held.confirm().await.is_ok(),
+                Err(_) => false,
+            };
+            drop((held, taken));
+            service.settle(PATIENCE).await && lived && began.elapsed() < SWIFT
         })
+        .await
     }
 
     /// The one that tests share, since a Java machine takes seconds to start. It ends with the last one that uses it.
@@ -51,6 +74,18 @@ impl PrivateZooKeeper {
         let server = Arc::new(Self::start().await?);
         *shared = Arc::downgrade(&server);
         Ok(server)
+    }
+
+    /// Freezes it, and waits until the last of its threads stands still.
+    pub async fn pause(&mut self) -> Result<()> {
+        self.server.pause()?;
+        let threads = format!("/proc/{}/task", self.server.pid());
+        eventually("the server stands still", async || {
+            std::fs::read_dir(&threads).is_ok_and(|mut threads| {
+                threads.all(|thread| thread.is_ok_and(|thread| is_stopped(&thread.path())))
+            })
+        })
+        .await
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -150,6 +185,20 @@ impl Folder {
     pub async fn remove_line(&self, name: &str) -> Result<()> {
         Ok(self.client().await?.delete(&path(name), None).await?)
     }
+}
+
+/// ZooKeeper waits for the disk with each write, and the disk of a busy machine can take longer than a session lasts.
+fn folder_in_memory() -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    Ok(match memory.is_dir() {
+        true => tempfile::tempdir_in(memory)?,
+        false => tempfile::tempdir()?,
+    })
+}
+
+fn is_stopped(thread: &Path) -> bool {
+    let status = std::fs::read_to_string(thread.join("status"));
+    status.is_ok_and(|status| status.contains("State:\tT"))
 }
 
 fn path(line: &str) -> String {

@@ -20,8 +20,9 @@ use zookeeper_client::{Client, Connector, Error, SessionInfo};
 use super::session::{Session, Trouble};
 use crate::lock::error::LockError;
 
-/// How long a connection may say nothing until it is taken for dead; with short sessions, two fifths of theirs.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long a connection may say nothing until it is taken for dead. At most half a session: the other half is for the
+/// next connection.
+const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Sessions {
     /// `host:port`, with commas between them.
@@ -111,7 +112,7 @@ impl Sessions {
     fn connector(&self) -> Connector {
         Client::connector()
             .with_session_timeout(self.wanted)
-            .with_connection_timeout(SILENCE)
+            .with_connection_timeout(LONGEST_SILENCE.min(self.wanted / 2))
             .with_fail_eagerly()
     }
 
