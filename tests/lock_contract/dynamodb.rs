@@ -30,7 +30,7 @@ use crate::{
 
 /// A lease that runs out within a test, and outlives a request even where the server has to share two processors with
 /// all other tests.
-const LEASE: Duration = Duration::from_millis(1_500);
+const LEASE: Duration = Duration::from_secs(2);
 
 async fn connect() -> Result<(Pair, ())> {
     let at = Table::new().await?;

@@ -27,7 +27,10 @@ use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use self::{
     granted::Granted,
@@ -47,6 +50,10 @@ use crate::lock::{
 /// The table that holds all locks.
 const TABLE: &str = "doublebook_locks";
 
+/// How many asks of this process are under way at once. The next ones stand in line here, since a burst would open as many
+/// connections and delay the renewals of everybody. Renewals and releases do not stand in line.
+const MOST_ASKS: usize = 32;
+
 /// How long the question for the table's id may take.
 const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -58,6 +65,7 @@ pub struct DynamoDb {
     watch: Watch,
     /// What this process holds.
     granted: Granted,
+    asks: Semaphore,
 }
 
 /// Why one key was not granted.
@@ -100,6 +108,7 @@ impl DynamoDb {
             table: Table::new(Link::open(endpoint, access)?, TABLE),
             watch: Watch::new(Instant::now()),
             granted: Granted::default(),
+            asks: Semaphore::new(MOST_ASKS),
         })
     }
 
@@ -149,8 +158,10 @@ impl LockSystem for DynamoDb {
     }
 
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
-        let sent = Instant::now();
         let limit = Limit::new(claim.patience);
+        let turn = timeout_at(limit.until, self.asks.acquire()).await;
+        let _turn = turn.map_err(|_| self.table.link.no_answer(limit))?;
+        let sent = Instant::now();
         let mut tokens: HashMap<&Key, Token> = HashMap::new();
         for key in self.watch.held_first(&claim.keys) {
             match self.ask_for(key, claim, limit).await? {
