@@ -329,8 +329,13 @@ async fn what_is_granted_late_is_given_back_when_it_arrives() -> Result<()> {
 /// All nodes get the key, not only the majority that is waited for: else the loss of one could lose the lock.
 #[tokio::test]
 async fn nodes_that_answer_late_get_the_key_and_the_token_as_well() -> Result<()> {
-    let (pair, nodes) = connect().await?;
+    let (pair, mut nodes) = connect().await?;
+    drop(get(&pair.ana, wish(&["warm"])).await?);
+    nodes.pause(3)?;
+    nodes.pause(4)?;
     let held = get(&pair.ana, wish(&["a"])).await?;
+    nodes.resume(3)?;
+    nodes.resume(4)?;
     let token = held.token(&key("a")).context("no token")?.to_string();
     eventually("all nodes have key and token", async || {
         let mut having = 0;
@@ -344,6 +349,32 @@ async fn nodes_that_answer_late_get_the_key_and_the_token_as_well() -> Result<()
         having == 5
     })
     .await
+}
+
+/// A minority that is won in vain must not stand in the way of others, nor of the next try.
+#[tokio::test]
+async fn what_a_refused_ask_got_is_given_back_at_once() -> Result<()> {
+    let (pair, nodes) = connect().await?;
+    for node in 0..3 {
+        let others = [
+            "SET",
+            "{doublebook}:redlock:lock:a",
+            "cc|1|1",
+            "PX",
+            "60000",
+        ];
+        nodes.run::<()>(node, &others).await?;
+    }
+    let answer = pair.ana.system().ask(&claim(&["a"], LONG)).await?;
+    ensure!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    for node in [3, 4] {
+        eventually("what it got is given back", async || {
+            !nodes.has(node, "a").await.unwrap_or(true)
+        })
+        .await?;
+    }
+    ensure!(nodes.has(0, "a").await?, "it freed what was another's");
+    Ok(())
 }
 
 /// Bug 24: a renewal makes no key where there is none.
