@@ -117,8 +117,11 @@ pub async fn change_switches(
     patch: SwitchesPatch,
 ) -> Result<(), Problem> {
     patch.check()?;
-    if let Some(why) = patch.lock.and_then(|lock| app.locks.why_not(lock)) {
-        return Err(InvalidField::new("lock", format!("cannot be chosen here: {why}")).into());
+    let why_not = |lock| Some((lock, app.locks.why_not(lock)?));
+    if let Some((lock, why)) = patch.lock.and_then(why_not) {
+        return Err(
+            InvalidField::new("lock", format!("{lock} cannot be chosen here: {why}")).into(),
+        );
     }
     change(app, name, Change::Switch(patch)).await.map(drop)
 }
