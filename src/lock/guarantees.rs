@@ -217,7 +217,7 @@ const ZOOKEEPER: Guarantees = Guarantees {
     expires_by_itself: true,
     token: Some("the zxid at which the holder's own node was created"),
     survives_loss_of_one_server: true,
-    tells_of_loss: true,
+    tells_of_loss: false,
     fair: true,
     minimum_ttl_ms: Some(4_000),
     ttl_applies: false,
