@@ -49,18 +49,6 @@ pub struct LockServerArgs {
     pub dynamodb_endpoint: Option<String>,
 }
 
-/// The flag and the environment variable of a lock server's address.
-fn setting(server: Known) -> &'static str {
-    match server {
-        Known::Redis => "--redis-url (REDIS_URL)",
-        Known::Redlock => "--redlock-urls (REDLOCK_URLS)",
-        Known::Etcd => "--etcd-endpoints (ETCD_ENDPOINTS)",
-        Known::ZooKeeper => "--zookeeper-servers (ZOOKEEPER_SERVERS)",
-        Known::DynamoDb => "--dynamodb-endpoint (DYNAMODB_ENDPOINT)",
-        Known::Postgres => "--database (DATABASE_URL)",
-    }
-}
-
 /// The environment variable that tells a replica where a lock server is.
 pub fn variable(server: Known) -> &'static str {
     match server {
@@ -71,6 +59,13 @@ pub fn variable(server: Known) -> &'static str {
         Known::DynamoDb => "DYNAMODB_ENDPOINT",
         Known::Postgres => "DATABASE_URL",
     }
+}
+
+/// The flag and the variable of a lock server's address, for messages: the flag is called as the variable is.
+fn setting(server: Known) -> String {
+    let variable = variable(server);
+    let flag = variable.to_lowercase().replace('_', "-");
+    format!("--{flag} ({variable})")
 }
 
 impl LockServerArgs {
@@ -95,7 +90,7 @@ impl LockServerArgs {
         let Some(given) = self.given(server) else {
             return Ok(());
         };
-        let setting = setting(server);
+        let setting = &setting(server);
         if let Some(feature) = server.missing_feature() {
             return Err(UsageError::new(format!(
                 "{setting}: this program was built without it; build it with --features {feature}"

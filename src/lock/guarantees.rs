@@ -87,6 +87,16 @@ impl LockName {
         }
     }
 
+    /// The Cargo feature that it needs and this program was built without.
+    pub fn missing_feature(self) -> Option<&'static str> {
+        match self {
+            Self::Dynamodb if !cfg!(feature = "dynamodb") => Some("dynamodb"),
+            Self::Zookeeper if !cfg!(feature = "zookeeper") => Some("zookeeper"),
+            Self::Etcd if !cfg!(feature = "etcd") => Some("etcd"),
+            _ => None,
+        }
+    }
+
     /// What it guarantees.
     pub fn guarantees(self) -> &'static Guarantees {
         match self {

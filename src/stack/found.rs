@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::lock::LockName;
+
 /// Where Debian puts PostgreSQL's programs: a folder per major version, none of them on PATH.
 const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 
@@ -69,14 +71,7 @@ pub struct Missing {
 impl Known {
     /// Its name in `--servers` and `--database`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Redis => "redis",
-            Self::Redlock => "redlock",
-            Self::Postgres => "postgres",
-            Self::Etcd => "etcd",
-            Self::ZooKeeper => "zookeeper",
-            Self::DynamoDb => "dynamodb",
-        }
+        self.lock().map_or("postgres", LockName::as_str)
     }
 
     /// Its program, for messages.
@@ -103,14 +98,21 @@ impl Known {
         }
     }
 
+    /// The lock system that it serves, if it is no database.
+    pub fn lock(self) -> Option<LockName> {
+        match self {
+            Self::Postgres => None,
+            Self::Redis => Some(LockName::Redis),
+            Self::Redlock => Some(LockName::Redlock),
+            Self::Etcd => Some(LockName::Etcd),
+            Self::ZooKeeper => Some(LockName::Zookeeper),
+            Self::DynamoDb => Some(LockName::Dynamodb),
+        }
+    }
+
     /// The Cargo feature that this program was built without and needs to speak to it.
     pub fn missing_feature(self) -> Option<&'static str> {
-        match self {
-            Self::Etcd if !cfg!(feature = "etcd") => Some("etcd"),
-            Self::ZooKeeper if !cfg!(feature = "zookeeper") => Some("zookeeper"),
-            Self::DynamoDb if !cfg!(feature = "dynamodb") => Some("dynamodb"),
-            _ => None,
-        }
+        self.lock().and_then(LockName::missing_feature)
     }
 
     /// Where its program is, if it is there.

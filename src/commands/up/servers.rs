@@ -184,10 +184,8 @@ impl Addresses {
 
     /// The lock systems that have a server.
     pub fn locks(&self) -> Vec<LockName> {
-        let names = self.lock_servers.keys();
-        names
-            .filter_map(|server| server.name().parse().ok())
-            .collect()
+        let servers = self.lock_servers.keys();
+        servers.filter_map(|server| server.lock()).collect()
     }
 
     /// Tells them to a replica, in its environment: everybody can read its command line.
