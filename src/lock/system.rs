@@ -134,4 +134,6 @@ pub struct ServerId {
     pub id: String,
     /// Where it was reached, for people; without a password.
     pub address: String,
+    /// Where on it the id is kept, for whoever must take it away, such as "the key a:b".
+    pub kept_in: String,
 }

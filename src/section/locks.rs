@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::SectionError;
 use crate::database::Database;
 use crate::lock::systems::{Mutex as MutexSystem, Redis, Redlock, Table};
-use crate::lock::{LockName, LockService, LockSystem};
+use crate::lock::{LockName, LockService, LockSystem, ServerId};
 use crate::room::{LockServer, Room, store};
 
 /// How long storing a server's id may take.
@@ -108,14 +109,16 @@ impl Locks {
         Ok(Self { systems })
     }
 
-    /// Compares all servers that can be reached with those that the database knows. A server that is down is compared
-    /// by the first attempt that finds it there again.
+    /// Compares all servers that can be reached with those that the database knows, all at once: one that is down
+    /// must not keep a replica from starting for as long as it is waited for. It is compared by the first attempt that
+    /// finds it there again.
     pub async fn compare_all(&self, database: &Database) {
-        for (name, system) in &self.systems {
+        let all = self.systems.iter().map(async |(name, system)| {
             if let Err(error) = system.compare_now(*name, database).await {
                 tracing::warn!(lock = %name, "{error}");
             }
-        }
+        });
+        join_all(all).await;
     }
 
     /// Why a lock system cannot be chosen on this replica, if it cannot.
@@ -124,7 +127,7 @@ impl Locks {
         if name == LockName::Row || self.systems.contains_key(&name) {
             return None;
         }
-        Some(match missing_feature(name) {
+        Some(match name.missing_feature() {
             Some(feature) => format!(
                 "not compiled in: build this program with --features {feature}, or full for all"
             ),
@@ -181,17 +184,7 @@ impl Locks {
             .systems
             .values()
             .map(|system| system.service.settle(limit));
-        futures_util::future::join_all(all).await;
-    }
-}
-
-/// The Cargo feature that a lock system needs and this program was built without.
-fn missing_feature(name: LockName) -> Option<&'static str> {
-    match name {
-        LockName::Etcd if !cfg!(feature = "etcd") => Some("etcd"),
-        LockName::Zookeeper if !cfg!(feature = "zookeeper") => Some("zookeeper"),
-        LockName::Dynamodb if !cfg!(feature = "dynamodb") => Some("dynamodb"),
-        _ => None,
+        join_all(all).await;
     }
 }
 
@@ -255,54 +248,50 @@ impl System {
         let Some(server) = answered.map_err(unavailable)? else {
             return Ok(());
         };
-        let found = LockServer {
-            id: server.id,
-            address: server.address,
-        };
         match known {
-            Some(known) if known.id == found.id => {}
+            Some(known) if known.id == server.id => {}
             // The server has just been given this id: it was new, or it was emptied.
-            _ if found.id == drawn => store(name, &found, database).await?,
-            None => store(name, &found, database).await?,
-            Some(_) => self.compare_with_fresh(name, &found, database).await?,
+            _ if server.id == drawn => store(name, &server, database).await?,
+            None => store(name, &server, database).await?,
+            Some(_) => compare_with_fresh(name, &server, database).await?,
         }
         *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Compared {
-            id: found.id,
+            id: server.id,
             connections,
         });
         Ok(())
     }
+}
 
-    /// What the room brought along may be older than what another replica has just stored.
-    async fn compare_with_fresh(
-        &self,
-        name: LockName,
-        found: &LockServer,
-        database: &Database,
-    ) -> Result<(), SectionError> {
-        let mut session = database.read(STORE_LIMIT).await?;
-        match store::lock_server(&mut session, name).await? {
-            Some(known) if known.id != found.id => Err(SectionError::LockUnavailable(format!(
-                "{name} at {mine} (id {mine_id}) is not the server that the other replicas use: the database knows \
-                 {theirs} (id {theirs_id}). Point all replicas at one server; to make this one theirs, delete the \
-                 key {{doublebook}}:server on it",
-                mine = found.address,
-                mine_id = found.id,
-                theirs = known.address,
-                theirs_id = known.id,
-            ))),
-            _ => Ok(()),
-        }
+/// What the room brought along may be older than what another replica has just stored.
+async fn compare_with_fresh(
+    name: LockName,
+    found: &ServerId,
+    database: &Database,
+) -> Result<(), SectionError> {
+    let mut session = database.read(STORE_LIMIT).await?;
+    match store::lock_server(&mut session, name).await? {
+        Some(known) if known.id != found.id => Err(SectionError::LockUnavailable(format!(
+            "{name} at {mine} (id {mine_id}) is not the server that the other replicas use: the database knows \
+             {theirs} (id {theirs_id}). Point all replicas at one server; to make this one theirs, delete {kept_in} \
+             there",
+            mine = found.address,
+            mine_id = found.id,
+            theirs = known.address,
+            theirs_id = known.id,
+            kept_in = found.kept_in,
+        ))),
+        _ => Ok(()),
     }
 }
 
-async fn store(
-    name: LockName,
-    server: &LockServer,
-    database: &Database,
-) -> Result<(), SectionError> {
+async fn store(name: LockName, server: &ServerId, database: &Database) -> Result<(), SectionError> {
     let mut transaction = database.begin(STORE_LIMIT).await?;
-    store::store_lock_server(&mut transaction, name, server).await?;
+    let known = LockServer {
+        id: server.id.clone(),
+        address: server.address.clone(),
+    };
+    store::store_lock_server(&mut transaction, name, &known).await?;
     transaction
         .commit()
         .await

@@ -143,6 +143,12 @@ async fn two_redis_servers_do_not_pass_for_one(database: Database) {
                     "names both servers: {answer:?}"
                 );
             }
+            assert!(
+                answer
+                    .text
+                    .contains("delete the key {doublebook}:server there"),
+                "says what to do: {answer:?}"
+            );
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::lock::{
 const PREFIX: &str = "lock:";
 
 /// The item that says which table this is. The message about a server that was replaced tells its name.
-const SERVER: &str = "{doublebook}:server";
+pub(super) const SERVER: &str = "{doublebook}:server";
 
 const GRANT: &str = "SET owner_id = :owner, version = :version, lease_ms = :lease, \
                      last_token = if_not_exists(last_token, :none) + :one";

@@ -224,6 +224,7 @@ impl LockSystem for DynamoDb {
         Ok(Some(ServerId {
             id: item::server(&self.table, draw, limit).await?,
             address: format!("{}, table {}", self.table.link.address(), self.table.name),
+            kept_in: format!("the item {}", item::SERVER),
         }))
     }
 

@@ -319,6 +319,7 @@ impl LockSystem for Etcd {
         Ok(id.map(|id| ServerId {
             id: String::from_utf8_lossy(id).into_owned(),
             address: link.address(),
+            kept_in: format!("the key {}", names::SERVER),
         }))
     }
 

@@ -159,6 +159,7 @@ impl LockSystem for Redis {
         Ok(Some(ServerId {
             id,
             address: self.link.address(),
+            kept_in: format!("the key {SERVER}"),
         }))
     }
 

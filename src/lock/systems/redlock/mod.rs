@@ -166,6 +166,7 @@ impl LockSystem for Redlock {
         Ok(Some(ServerId {
             id: name.await?,
             address: addresses.collect::<Vec<_>>().join(", "),
+            kept_in: format!("the field name of {} on each node", node::RECORD),
         }))
     }
 

@@ -31,7 +31,7 @@ const LOCK_PREFIX: &str = "{doublebook}:redlock:lock:";
 const MARK: &str = "{doublebook}:redlock:member";
 
 /// What a node must not forget: the counters, the longest lease, the name of the Redlock.
-const RECORD: &str = "{doublebook}:redlock:record";
+pub(super) const RECORD: &str = "{doublebook}:redlock:record";
 
 /// When a node without a mark was found, and what it is called until it has one.
 const FOUND: &str = "{doublebook}:redlock:found";

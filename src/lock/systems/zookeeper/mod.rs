@@ -135,6 +135,7 @@ impl LockSystem for ZooKeeper {
         Ok(Some(ServerId {
             id,
             address: self.0.sessions.servers().to_owned(),
+            kept_in: format!("the node {}", self.0.paths.server()),
         }))
     }
 
