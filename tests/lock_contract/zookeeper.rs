@@ -649,13 +649,16 @@ async fn tokens_rise_when_the_line_was_removed_and_made_again() -> Result<()> {
     Ok(())
 }
 
-/// Bug 15: a failed try leaves nothing, and who tries next does not find it.
+/// Bug 15: a failed try leaves nothing, and is not over before that is so: who tries next must not find its place.
 #[tokio::test]
 async fn a_failed_try_leaves_no_node() -> Result<()> {
     let (pair, folder, _server) = connect_and_look(LONG_SESSION).await?;
+    let system = Arc::new(folder.open(LONG_SESSION)?);
+    let carol = LockService::new(system.clone());
     for _ in 0..20 {
-        let held = get(&pair.ana, at_once(&["a"])).await?;
-        ensure!(is_taken(&pair.ben, &["a"]).await?);
+        let held = get(&pair.ana, wish(&["a"])).await?;
+        ensure!(is_taken(&carol, &["a"]).await?);
+        ensure!(system.places() == 0, "the try has left its place behind");
         ensure!(folder.line("a").await?.len() == 1, "the try left its node");
         held.release().await;
     }
