@@ -34,12 +34,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// How much longer than the wait limit a request may take: the last one is sent when the limit is reached.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long an acquisition that has failed waits for its place in the lock system's queue to be given up. It goes on
-/// in the background.
-const LEAVING: Duration = Duration::from_millis(250);
-
 /// The longest time for one request.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long who gives up waits until its place in the lock system's queue is given back. Usually it is by then, and who
+/// asks next, knowing that this one gave up, does not find it in front.
+const LEAVING: Duration = Duration::from_millis(500);
 
 /// How a waiter learns that a lock may be free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

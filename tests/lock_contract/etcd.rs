@@ -433,8 +433,10 @@ async fn a_barrier_that_was_raised_keeps_out_nobody_who_asks_again() -> Result<(
     // As another replica of this session would, if there were one.
     let on_lease = etcd_client::PutOptions::new().with_lease(lease);
     eye.0.put(barriers[0].clone(), "", Some(on_lease)).await?;
-    drop(get(&pair.ana, at_once(&["b"])).await?);
-    drop(get(&pair.ana, at_once(&["b", "c"])).await?);
+    for wanted in [&["b"][..], &["b", "c"]] {
+        let next = get(&pair.ana, at_once(wanted)).await?;
+        ensure!(next.release().await == ReleaseOutcome::Released);
+    }
     ensure!(held.release().await == ReleaseOutcome::Released);
     eye.nothing_is_left().await
 }
@@ -746,6 +748,20 @@ async fn waiters_that_give_up_leave_nothing() -> Result<()> {
     );
     held.release().await;
     eye.nothing_is_left().await
+}
+
+/// Who asked once and was refused is in nobody's way when it is told so.
+#[tokio::test]
+async fn who_was_refused_stands_in_no_line() -> Result<()> {
+    let (pair, kept) = connect().await?;
+    let mut eye = kept.eye().await?;
+    let _held = get(&pair.ana, wish(&["a"])).await?;
+    for _ in 0..20 {
+        ensure!(is_taken(&pair.ben, &["a"]).await?);
+        let line = eye.places().await?;
+        ensure!(line.len() == 1, "{line:?}");
+    }
+    Ok(())
 }
 
 /// A system that is dropped gives its leases back at once.

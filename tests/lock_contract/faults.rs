@@ -406,6 +406,30 @@ async fn the_end_of_a_lease_is_told_to_a_system_that_queues() -> Result<()> {
     Ok(())
 }
 
+/// Promised: half a second.
+#[tokio::test]
+async fn giving_up_does_not_wait_for_long_until_that_is_heard() -> Result<()> {
+    let network = Arc::new(Faulty {
+        queues: true,
+        ..Faulty::good()
+    });
+    let service = LockService::new(network.clone());
+    grant(&service, &claim(&["a"], PATIENCE)).await?;
+    set(&network.releases, Fault::Hangs);
+    let began = Instant::now();
+    let refused = service.acquire(at_once(&["a"])).await;
+    ensure!(
+        matches!(refused, Err(LockError::Timeout { .. })),
+        "{refused:?}"
+    );
+    ensure!(
+        began.elapsed() < Duration::from_millis(1_500),
+        "it took {:?}",
+        began.elapsed()
+    );
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_time_that_makes_no_sense_is_a_bad_setting() -> Result<()> {
     let service = LockService::new(Faulty::new());
