@@ -1,8 +1,9 @@
 //! The feed of a room: what attempts do on this replica, told as it happens to whoever listens.
 //!
-//! Promises: telling never waits; a room to which nobody listens costs one look at a number. Does not promise all: a
-//! listener that falls behind hears [`Told::Untold`] instead of what it missed, and of a room in which more attempts
-//! begin than anybody could follow only some are told, each of them whole.
+//! Promises: telling never waits; a room to which nobody listens costs one look at a number; a listener hears of
+//! something at most [`COLLECT`] after it was told. Does not promise all: a listener that falls behind hears
+//! [`Told::Untold`] instead of what it missed, and of a room in which more attempts begin than anybody could follow only
+//! some are told, each of them whole.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +16,22 @@ use uuid::Uuid;
 
 use super::{Record, Step};
 
-/// What a listener may leave unheard before it misses something: more than the fifty attempts of a race tell at once.
-const MOST_UNHEARD: usize = 1024;
+/// What a listener may leave unheard before it misses something: more than several races tell within [`COLLECT`].
+const MOST_UNHEARD: usize = 4096;
+
+/// For how long a listener collects what it hears together. Waking a task for each step costs more than all else that
+/// is done with it; this is too short to be seen, and a part of the time for which steps wait for each other.
+pub const COLLECT: Duration = Duration::from_millis(20);
+
+/// What is heard together at most.
+pub const MOST_AT_ONCE: usize = 128;
 
 /// Attempts of one room that are told although they begin at once: several races.
 const TOLD_AT_ONCE: f64 = 200.0;
 
 /// Attempts of one room that are told each second in the long run. Nobody follows more, and a load that runs while a
 /// page is open must not be slowed by it.
-const TOLD_EACH_SECOND: f64 = 50.0;
+const TOLD_EACH_SECOND: f64 = 25.0;
 
 /// How often it is said that not all is told.
 const SAY_UNTOLD_EVERY: Duration = Duration::from_secs(1);
@@ -178,6 +186,7 @@ impl Feeds {
             feeds: Arc::clone(self),
             room: room.to_owned(),
             receiver,
+            first: None,
         }
     }
 
@@ -192,16 +201,54 @@ pub struct Listener {
     feeds: Arc<Feeds>,
     room: String,
     receiver: broadcast::Receiver<Arc<Told>>,
+    /// The first of those that are being collected, and until when.
+    first: Option<(Arc<Told>, tokio::time::Instant)>,
 }
 
 impl Listener {
-    /// What is told next. A future that is dropped misses nothing.
-    pub async fn next(&mut self) -> Arc<Told> {
+    /// What is told next, with what is told within [`COLLECT`] after it: at least one and at most [`MOST_AT_ONCE`], in
+    /// order. A future that is dropped misses nothing.
+    pub async fn next(&mut self) -> Vec<Arc<Told>> {
+        let until = match &self.first {
+            Some((_, until)) => *until,
+            None => {
+                let first = self.first_told().await;
+                let until = tokio::time::Instant::now() + COLLECT;
+                self.first = Some((first, until));
+                until
+            }
+        };
+        // Nobody is woken by what is told meanwhile.
+        tokio::time::sleep_until(until).await;
+        self.take()
+    }
+
+    /// What was told already; none if there is nothing. For whoever can wait no longer.
+    pub fn rest(&mut self) -> Option<Vec<Arc<Told>>> {
+        let rest = self.take();
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    fn take(&mut self) -> Vec<Arc<Told>> {
+        let first = self.first.take().map(|(first, _)| first);
+        let rest = std::iter::from_fn(|| self.told_already());
+        first.into_iter().chain(rest).take(MOST_AT_ONCE).collect()
+    }
+
+    async fn first_told(&mut self) -> Arc<Told> {
         match self.receiver.recv().await {
             Ok(told) => told,
             Err(broadcast::error::RecvError::Lagged(_)) => Arc::new(Told::Untold),
             // A feed stays open as long as somebody listens.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+
+    fn told_already(&mut self) -> Option<Arc<Told>> {
+        match self.receiver.try_recv() {
+            Ok(told) => Some(told),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(Arc::new(Told::Untold)),
+            Err(_) => None,
         }
     }
 }
@@ -291,7 +338,7 @@ mod tests {
         let second = feeds.listen("main");
         feeds.tell("other", || unreachable!("nobody listens there"));
         feeds.tell("main", || Told::Changed);
-        assert!(matches!(*first.next().await, Told::Changed));
+        assert!(matches!(*first.next().await[0], Told::Changed));
         drop(first);
         assert_eq!(feeds.open.load(Ordering::Relaxed), 1);
         drop(second);
@@ -306,8 +353,34 @@ mod tests {
         for _ in 0..=MOST_UNHEARD {
             feeds.tell("main", || Told::Changed);
         }
-        assert!(matches!(*listener.next().await, Told::Untold));
-        assert!(matches!(*listener.next().await, Told::Changed));
+        let heard = listener.next().await;
+        assert!(matches!(*heard[0], Told::Untold));
+        assert!(matches!(*heard[1], Told::Changed));
+    }
+
+    #[tokio::test]
+    async fn what_is_told_at_once_is_heard_together_and_in_order_and_nothing_twice() {
+        let feeds = Arc::new(Feeds::default());
+        let mut listener = feeds.listen("main");
+        for number in 0..=MOST_AT_ONCE {
+            feeds.tell("main", || race(number));
+        }
+        let never = Duration::ZERO;
+        // Somebody who has something else to do meanwhile.
+        assert!(tokio::time::timeout(never, listener.next()).await.is_err());
+        let together = listener.next().await;
+        let rest = listener.next().await;
+        assert_eq!((together.len(), rest.len()), (MOST_AT_ONCE, 1));
+        let times = together.iter().chain(&rest).map(|told| told.at_ms());
+        assert!(times.eq((0..=MOST_AT_ONCE).map(|number| Some(number as f64))));
+    }
+
+    fn race(number: usize) -> Told {
+        Told::Race(ToldRace {
+            at_ms: number as f64,
+            race: "crowd".to_owned(),
+            state: RaceState::Began,
+        })
     }
 
     #[test]

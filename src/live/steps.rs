@@ -20,9 +20,9 @@ use crate::peers::Replica;
 use crate::peers::follow::{Heard, follow};
 use crate::room::RoomName;
 
-/// What may be heard of other replicas before it is taken: enough for a few windows. A full queue makes their
-/// connections wait, and what they cannot send they say they have not told.
-const MOST_HEARD: usize = 1024;
+/// The lines that may be heard of other replicas before they are taken: enough for a few windows. A full queue makes
+/// their connections wait, and what they cannot send they say they have not told.
+const MOST_HEARD: usize = 32;
 
 /// What is known of the other replicas beyond their steps.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ pub(super) async fn tell(
     loop {
         let due = steps.merge.due();
         tokio::select! {
-            told = own.next() => steps.take(None, told),
+            told = own.next() => steps.take(None, &told),
             Some((name, heard)) = heard.recv() => steps.hear(&name, heard),
             () = until(due) => steps.tell_due(),
             Ok(()) = replicas.changed() => {
@@ -161,18 +161,24 @@ impl Steps {
             self.company_changed();
         }
         if let Heard::Told(told) = heard {
-            self.take(Some(name), told);
+            self.take(Some(name), &told);
         }
     }
 
     /// Takes what was told, by another replica or by this one.
-    fn take(&mut self, by: Option<&str>, told: Arc<Told>) {
-        if is_sign_of_change(&told) {
+    fn take(&mut self, by: Option<&str>, told: &[Arc<Told>]) {
+        for told in told {
+            self.take_one(by, told);
+        }
+    }
+
+    fn take_one(&mut self, by: Option<&str>, told: &Told) {
+        if is_sign_of_change(told) {
             self.others.send_modify(|others| others.signs += 1);
         }
-        match (event(&told), told.at_ms()) {
+        match (event(told), told.at_ms()) {
             (Some(event), Some(at_ms)) => self.merge.put(at_ms, Instant::now(), event),
-            _ if matches!(*told, Told::Untold) => {
+            _ if matches!(told, Told::Untold) => {
                 let replica = by.unwrap_or(&self.app.me.name);
                 self.board.pin(&[untold(replica)]);
             }

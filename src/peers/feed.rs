@@ -1,8 +1,8 @@
 //! What a replica tells another about a room, line by line, as long as the other listens.
 //!
 //! Promises: a line at least every [`BEAT_EVERY`], so that silence means something; a replica that stops tells what its
-//! last attempts do until they have ended or their time is over. The answer is from memory alone. Does not promise all: who reads too slowly reads
-//! [`Told::Untold`].
+//! last attempts do until they have ended or their time is over. The answer is from memory alone. Does not promise all:
+//! who reads too slowly reads [`Told::Untold`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub const BEAT_EVERY: Duration = Duration::from_millis(500);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// Something happened.
-    Told(Arc<Told>),
+    /// Something happened, in this order.
+    Told(Vec<Arc<Told>>),
     /// The replica is there.
     Beat(Beat),
 }
@@ -69,7 +69,7 @@ impl Feed {
         let line = tokio::select! {
             biased;
             told = self.listener.next() => Line::Told(told),
-            () = self.app.shutdown.hard() => return None,
+            () = self.app.shutdown.hard() => Line::Told(self.listener.rest()?),
             _ = self.beats.tick() => Line::Beat(Beat {
                 leases_left: self.app.leases_left.of(&self.room),
             }),

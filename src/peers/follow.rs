@@ -28,14 +28,14 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 
-/// The longest line. A step's texts are some hundred letters.
-const LONGEST_LINE: usize = 64 * 1024;
+/// The longest line: 128 steps with texts of some hundred letters, and room to spare.
+const LONGEST_LINE: usize = 512 * 1024;
 
 /// What is heard of a replica.
 #[derive(Debug)]
 pub enum Heard {
-    /// Something happened there.
-    Told(Arc<Told>),
+    /// Something happened there, in this order.
+    Told(Vec<Arc<Told>>),
     /// It is there.
     Beat(Beat),
     /// It says nothing.
