@@ -13,10 +13,10 @@ use super::board::Board;
 use super::event::Event;
 use super::steps::Others;
 use super::store::{self, Mark};
-use super::view::{self, Layout, News, View};
+use super::view::{self, Layout, News, Seats, View};
 use crate::app::App;
 use crate::audit::{self, Audit};
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, Session};
 use crate::peers::{self, Replica};
 use crate::room::{self, RoomName};
 
@@ -26,8 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest time between two looks, for changes of which nothing was heard.
 const LOOK_ANYWAY: Duration = Duration::from_millis(400);
 
-/// A look that took long is followed by a rest of so many times as long: looking must not slow what is looked at.
-const REST: u32 = 20;
+/// A look is followed by a rest of so many times as long: looking must not slow what is looked at.
+const REST: u32 = 50;
 
 /// The longest rest, so that a change is still seen within a second.
 const LONGEST_REST: Duration = Duration::from_millis(800);
@@ -106,7 +106,8 @@ impl Changes {
     }
 
     async fn look_at_all(&mut self, leases_left: Option<u64>) -> Result<(), DatabaseError> {
-        let Some((mark, view)) = read(&self.app, &self.room, leases_left).await? else {
+        let seen = self.seen.as_ref();
+        let Some((mark, view)) = read(&self.app, &self.room, seen, leases_left).await? else {
             self.room_is_gone();
             return Ok(());
         };
@@ -154,10 +155,11 @@ fn audit_event(audit: &Audit) -> Event {
     Event::new("audit", audit)
 }
 
-/// The whole room of one moment.
+/// The whole room of one moment, after what was seen of it.
 async fn read(
     app: &App,
     name: &RoomName,
+    seen: Option<&(Mark, View)>,
     leases_left: Option<u64>,
 ) -> Result<Option<(Mark, View)>, DatabaseError> {
     let mut snapshot = app.database.snapshot(LOOK_LIMIT).await?;
@@ -174,7 +176,7 @@ async fn read(
         extent: store::extent(&mut snapshot, room.id).await?,
         wallets: wallets.iter().map(|wallet| wallet.wallet.clone()).collect(),
     };
-    let seats = store::seats(&mut snapshot, room.id).await?;
+    let seats = seats(&mut snapshot, room.id, &mark, seen).await?;
     snapshot.rollback().await;
     let view = View {
         layout,
@@ -185,4 +187,24 @@ async fn read(
         audit: view::shortened(audit),
     };
     Ok(Some((mark, view)))
+}
+
+/// Those that are not free. Only those are read that were booked since the last look, if this cannot miss any: a
+/// booking with a lower number may be committed after one with a higher one, and then the count tells.
+async fn seats(
+    snapshot: &mut Session,
+    room_id: i64,
+    mark: &Mark,
+    seen: Option<&(Mark, View)>,
+) -> Result<Seats, DatabaseError> {
+    if let Some((earlier, view)) = seen
+        && let Some(new) = mark.bookings_since(earlier)
+    {
+        let later = store::seats(snapshot, room_id, view.seats.last_booking).await?;
+        let seats = view.seats.and(later);
+        if seats.bookings() - view.seats.bookings() == new {
+            return Ok(seats);
+        }
+    }
+    store::seats(snapshot, room_id, 0).await
 }

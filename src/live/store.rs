@@ -1,8 +1,6 @@
-//! What the stream reads of a room: whether anything changed, and which seats are not free.
+//! What the stream reads of a room: whether anything changed, and which seats were booked.
 
-use std::collections::HashMap;
-
-use super::view::LiveSeat;
+use super::view::Seats;
 use crate::database::{DatabaseError, Session, sql};
 use crate::room::RoomName;
 
@@ -19,6 +17,15 @@ pub(super) struct Mark {
     epoch: i64,
     seats: i64,
     wallets: i64,
+}
+
+impl Mark {
+    /// How many bookings there were between an earlier mark and this one; none if there was more than bookings: a reset,
+    /// or another room of that name. Each booking raises the version of its seat by one.
+    pub(super) fn bookings_since(&self, earlier: &Self) -> Option<i64> {
+        let same = (self.room_id, self.epoch) == (earlier.room_id, earlier.epoch);
+        same.then(|| self.seats - earlier.seats)
+    }
 }
 
 /// The mark of a room, or none if it is gone.
@@ -58,64 +65,35 @@ pub(super) async fn extent(
     Ok((row.int("seat_rows")?, row.int("seat_columns")?))
 }
 
-/// The seats that are not free, row by row, each with its bookings in their order.
+/// The seats that were booked after the booking with the number `after`, each with all its bookings: after 0, all that
+/// are not free, since only a booking takes a seat.
 ///
-/// Two questions in one snapshot and no join: of a room that was just filled PostgreSQL knows nothing yet, and would
-/// look through all bookings for each seat.
+/// The database goes through all bookings of the room in one pass, however few are asked for. It must not join: of a
+/// room that was just filled PostgreSQL knows nothing yet, and would ask the inner question anew for each seat.
 pub(super) async fn seats(
     snapshot: &mut Session,
     room_id: i64,
-) -> Result<Vec<LiveSeat>, DatabaseError> {
-    let mut sales = sales(snapshot, room_id).await?;
-    let text = "SELECT name, state
-                FROM seat
-                WHERE room_id = $1
-                  AND state <> 'free'
-                ORDER BY row_number, column_number";
-    let rows = snapshot.all(sql(text).bind(room_id)).await?;
-    rows.iter()
-        .map(|row| {
-            let seat = row.text("name")?;
-            let sold = sales.remove(&seat).unwrap_or_default();
-            Ok(LiveSeat {
-                state: row.text("state")?,
-                more: sold.of_all.saturating_sub(MOST_BUYERS).max(0),
-                buyers: sold.buyers,
-                seat,
-            })
-        })
-        .collect()
-}
-
-/// The bookings of one seat.
-#[derive(Debug, Default)]
-struct Sales {
-    /// The first of its buyers.
-    buyers: Vec<String>,
-    of_all: i64,
-}
-
-async fn sales(
-    snapshot: &mut Session,
-    room_id: i64,
-) -> Result<HashMap<String, Sales>, DatabaseError> {
+    after: i64,
+) -> Result<Seats, DatabaseError> {
     let text = "WITH sale AS (
                     SELECT seat, buyer,
                            ROW_NUMBER() OVER (PARTITION BY seat ORDER BY seq) AS nth,
-                           COUNT(*) OVER (PARTITION BY seat) AS of_all
+                           COUNT(*) OVER (PARTITION BY seat) AS of_all,
+                           MAX(seq) OVER (PARTITION BY seat) AS last
                     FROM booking
                     WHERE room_id = $1
                 )
-                SELECT seat, buyer, of_all
+                SELECT seat, buyer, of_all, last
                 FROM sale
-                WHERE nth <= $2
+                WHERE last > $2
+                  AND nth <= $3
                 ORDER BY seat, nth";
-    let rows = snapshot.all(sql(text).bind(room_id).bind(MOST_BUYERS));
-    let mut sales: HashMap<String, Sales> = HashMap::new();
-    for row in rows.await? {
-        let of_seat = sales.entry(row.text("seat")?).or_default();
-        of_seat.of_all = row.int("of_all")?;
-        of_seat.buyers.push(row.text("buyer")?);
+    let select = sql(text).bind(room_id).bind(after).bind(MOST_BUYERS);
+    let mut seats = Seats::default();
+    for row in snapshot.all(select).await? {
+        seats.last_booking = seats.last_booking.max(row.int("last")?);
+        let more = (row.int("of_all")? - MOST_BUYERS).max(0);
+        seats.sell(row.text("seat")?, row.text("buyer")?, more);
     }
-    Ok(sales)
+    Ok(seats)
 }

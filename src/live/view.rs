@@ -2,7 +2,8 @@
 //!
 //! Promises: only what changed is told, and whoever has heard all of it knows the room as it is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -23,8 +24,7 @@ pub(super) struct View {
     pub(super) layout: Layout,
     pub(super) epoch: i64,
     pub(super) switches: Switches,
-    /// Those that are not free, row by row.
-    pub(super) seats: Vec<LiveSeat>,
+    pub(super) seats: Seats,
     pub(super) wallets: Vec<LiveWallet>,
     pub(super) audit: Audit,
 }
@@ -37,16 +37,58 @@ pub(super) struct Layout {
     pub(super) wallets: Vec<String>,
 }
 
+/// Seats that are not free.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seats {
+    /// By their names.
+    sold: BTreeMap<String, Arc<LiveSeat>>,
+    /// The highest number of a booking among theirs.
+    pub(super) last_booking: i64,
+}
+
+impl Seats {
+    /// Adds the next buyer of a seat, of which there are so many `more` than are told.
+    pub(super) fn sell(&mut self, seat: String, buyer: String, more: i64) {
+        let sold = self.sold.entry(seat).or_insert_with_key(|seat| {
+            Arc::new(LiveSeat {
+                seat: seat.clone(),
+                state: "sold",
+                buyers: Vec::new(),
+                more,
+            })
+        });
+        Arc::make_mut(sold).buyers.push(buyer);
+    }
+
+    /// How many bookings they have.
+    pub(super) fn bookings(&self) -> i64 {
+        let bookings = self.sold.values().map(|seat| seat.bookings());
+        bookings.sum()
+    }
+
+    /// These and those that were booked after them.
+    pub(super) fn and(&self, later: Self) -> Self {
+        let mut both = self.clone();
+        both.sold.extend(later.sold);
+        both.last_booking = later.last_booking.max(self.last_booking);
+        both
+    }
+
+    fn list(&self) -> Vec<Arc<LiveSeat>> {
+        self.sold.values().cloned().collect()
+    }
+}
+
 /// A seat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct LiveSeat {
-    pub(super) seat: String,
-    pub(super) state: String,
+    seat: String,
+    state: &'static str,
     /// All its bookings in order, or the first of many.
-    pub(super) buyers: Vec<String>,
+    buyers: Vec<String>,
     /// How many bookings there are beyond those.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(super) more: i64,
+    more: i64,
 }
 
 fn is_zero(n: &i64) -> bool {
@@ -54,11 +96,15 @@ fn is_zero(n: &i64) -> bool {
 }
 
 impl LiveSeat {
+    fn bookings(&self) -> i64 {
+        self.buyers.len() as i64 + self.more
+    }
+
     /// The same seat, when nobody has it any more.
     fn freed(&self) -> Self {
         Self {
             seat: self.seat.clone(),
-            state: "free".to_owned(),
+            state: "free",
             buyers: Vec::new(),
             more: 0,
         }
@@ -124,8 +170,10 @@ impl News {
         {
             news.whole(switches(after));
         }
-        let seats = changed_seats(before.map_or(&[], |before| &before.seats), &after.seats);
-        news.part(before.is_none(), "seats", &seats, &after.seats);
+        let none = Seats::default();
+        let seats = changed_seats(before.map_or(&none, |before| &before.seats), &after.seats);
+        let whole = after.seats.list();
+        news.part(before.is_none(), "seats", &seats, &whole);
         let old = before.map_or(&[][..], |before| &before.wallets);
         let wallets = after.wallets.iter().filter(|wallet| !old.contains(wallet));
         let wallets: Vec<_> = wallets.cloned().collect();
@@ -151,21 +199,17 @@ impl News {
 }
 
 /// Those that are new or different, and those that are free again.
-fn changed_seats(before: &[LiveSeat], after: &[LiveSeat]) -> Vec<LiveSeat> {
-    let mut old: HashMap<&str, &LiveSeat> = before
+fn changed_seats(before: &Seats, after: &Seats) -> Vec<Arc<LiveSeat>> {
+    let (before, after) = (&before.sold, &after.sold);
+    let sold = after
         .iter()
-        .map(|seat| (seat.seat.as_str(), seat))
-        .collect();
-    let mut changed: Vec<LiveSeat> = after
-        .iter()
-        .filter(|&seat| old.remove(seat.seat.as_str()) != Some(seat))
-        .cloned()
-        .collect();
+        .filter(|&(name, seat)| before.get(name) != Some(seat))
+        .map(|(_, seat)| Arc::clone(seat));
     let freed = before
         .iter()
-        .filter(|seat| old.contains_key(seat.seat.as_str()));
-    changed.extend(freed.map(LiveSeat::freed));
-    changed
+        .filter(|&(name, _)| !after.contains_key(name))
+        .map(|(_, seat)| Arc::new(seat.freed()));
+    sold.chain(freed).collect()
 }
 
 fn switches(view: &View) -> Event {
@@ -192,47 +236,61 @@ pub(super) fn gap() -> Event {
 mod tests {
     use super::*;
 
-    fn sold(seat: &str, buyers: &[&str]) -> LiveSeat {
-        LiveSeat {
-            seat: seat.to_owned(),
-            state: "sold".to_owned(),
-            buyers: buyers.iter().map(|&buyer| buyer.to_owned()).collect(),
-            more: 0,
+    fn seats(sales: &[(&str, &str)]) -> Seats {
+        let mut seats = Seats::default();
+        for (seat, buyer) in sales {
+            seats.sell((*seat).to_owned(), (*buyer).to_owned(), 0);
         }
+        seats
+    }
+
+    fn texts(seats: &[Arc<LiveSeat>]) -> Vec<String> {
+        let text = |seat: &Arc<LiveSeat>| format!("{} {} {:?}", seat.seat, seat.state, seat.buyers);
+        seats.iter().map(text).collect()
     }
 
     #[test]
     fn only_seats_that_changed_are_told() {
-        let before = [
-            sold("A1", &["Ana"]),
-            sold("A2", &["Ana"]),
-            sold("A3", &["Ana"]),
-        ];
-        let after = [
-            sold("A1", &["Ana"]),
-            sold("A2", &["Ana", "Ben"]),
-            sold("B1", &["Cem"]),
-        ];
-        let expected = [
-            sold("A2", &["Ana", "Ben"]),
-            sold("B1", &["Cem"]),
-            sold("A3", &[]).freed(),
-        ];
-        assert_eq!(changed_seats(&before, &after), expected);
-        assert_eq!(changed_seats(&after, &after), []);
+        let before = seats(&[("A1", "Ana"), ("A2", "Ana"), ("A3", "Ana")]);
+        let after = seats(&[("A1", "Ana"), ("A2", "Ana"), ("A2", "Ben"), ("B1", "Cem")]);
+        assert_eq!(
+            texts(&changed_seats(&before, &after)),
+            [
+                r#"A2 sold ["Ana", "Ben"]"#,
+                r#"B1 sold ["Cem"]"#,
+                "A3 free []"
+            ]
+        );
+        assert!(changed_seats(&after, &after).is_empty());
+    }
+
+    #[test]
+    fn seats_that_were_booked_later_take_the_place_of_what_was_known_of_them() {
+        let before = seats(&[("A1", "Ana"), ("A2", "Ana")]);
+        let later = seats(&[("A2", "Ana"), ("A2", "Ben"), ("A3", "Cem")]);
+        assert_eq!((before.bookings(), later.bookings()), (2, 3));
+        let both = before.and(later);
+        assert_eq!(both.bookings(), 4);
+        assert_eq!(
+            texts(&both.list()),
+            [
+                r#"A1 sold ["Ana"]"#,
+                r#"A2 sold ["Ana", "Ben"]"#,
+                r#"A3 sold ["Cem"]"#
+            ]
+        );
     }
 
     #[test]
     fn a_seat_lists_its_buyers_and_how_many_more_there_are() {
-        let mut seat = sold("A1", &["Ana"]);
-        let text = |seat: &LiveSeat| serde_json::to_string(seat).unwrap();
+        let text = |more| {
+            let mut seats = Seats::default();
+            seats.sell("A1".to_owned(), "Ana".to_owned(), more);
+            serde_json::to_string(&seats.list()[0]).unwrap()
+        };
+        assert_eq!(text(0), r#"{"seat":"A1","state":"sold","buyers":["Ana"]}"#);
         assert_eq!(
-            text(&seat),
-            r#"{"seat":"A1","state":"sold","buyers":["Ana"]}"#
-        );
-        seat.more = 2;
-        assert_eq!(
-            text(&seat),
+            text(2),
             r#"{"seat":"A1","state":"sold","buyers":["Ana"],"more":2}"#
         );
     }

@@ -14,6 +14,7 @@ use crate::support::{
 on_both_databases!(
     a_booking_on_one_replica_is_seen_at_the_other,
     a_change_of_which_nothing_is_heard_is_seen_all_the_same,
+    a_booking_that_is_committed_after_one_with_a_higher_number_is_told,
     only_what_changed_is_told,
     a_double_booking_and_a_lost_update_are_told_as_they_are,
     switches_and_resets_are_told,
@@ -118,6 +119,50 @@ async fn a_change_of_which_nothing_is_heard_is_seen_all_the_same(database: Datab
         );
     }
     assert!(stream.all("step").is_empty());
+}
+
+/// Numbers are drawn before the commit: whoever looks only for higher ones than it knows misses this one for ever.
+async fn a_booking_that_is_committed_after_one_with_a_higher_number_is_told(database: Database) {
+    let world = World::shared(database).await;
+    let room = world.room("late").await;
+    room.books("Ana", "A1").on(A).await.is("booked");
+    let records = room.asks(Method::GET, "/bookings", None).await.json();
+    let lower = &records[0]["seq"];
+    assert!(lower.is_i64(), "{records}");
+    room.resets().await;
+    let stream = Stream::settled(&world, A, &room.name).await;
+    room.books("Ana", "A1").on(A).await.is("booked");
+    let buyers = |data: &Value, seat| of_seat(data, seat)["buyers"].clone();
+    let first = |data: &Value| buyers(data, "A1") == json!(["Ana"]);
+    stream.first("seats", first).await;
+
+    let anyway = match database {
+        Database::Postgres => "OVERRIDING SYSTEM VALUE",
+        Database::Sqlite => "",
+    };
+    let nil = "00000000-0000-0000-0000-000000000000";
+    let name = &room.name;
+    let drawn_earlier = format!(
+        "INSERT INTO booking (seq, booking_id, room_id, attempt, replica, epoch, seat, buyer, version_read, version_written)
+         {anyway}
+         SELECT {lower}, '{nil}', room_id, '{nil}', 'B', epoch, 'A2', 'Ben', 0, 1
+         FROM room
+         WHERE name = '{name}'"
+    );
+    assert_eq!(world.changes(&drawn_earlier).await, 1);
+    let written = format!(
+        "UPDATE seat
+         SET state = 'sold', buyer = 'Ben', version = version + 1
+         WHERE name = 'A2'
+           AND room_id = (SELECT room_id FROM room WHERE name = '{name}')"
+    );
+    assert_eq!(world.changes(&written).await, 1);
+    let second = |data: &Value| buyers(data, "A2") == json!(["Ben"]);
+    stream.first("seats", second).await;
+    // And those after it, too.
+    room.books("Cem", "A3").on(B).await.is("booked");
+    let third = |data: &Value| buyers(data, "A3") == json!(["Cem"]);
+    stream.first("seats", third).await;
 }
 
 async fn only_what_changed_is_told(database: Database) {
