@@ -19,33 +19,32 @@ SELECT epoch
 FROM room
 WHERE room_id = :room_id;
 
-\startpipeline
-BEGIN ISOLATION LEVEL READ COMMITTED;
-SET LOCAL statement_timeout = 6000;
-SET LOCAL synchronous_commit = off;
-\endpipeline
 UPDATE seat
 SET fence_epoch = :epoch, fence = :token
 WHERE room_id = :room_id
   AND name = :seat
   AND (fence_epoch, fence) < (:epoch, :token)
+  AND (SELECT set_config('synchronous_commit', 'off', TRUE)) = 'off'
+  AND (SELECT set_config('lock_timeout', :limit, TRUE)) IS NOT NULL
 RETURNING version, fence_epoch, fence, state, buyer;
-COMMIT;
 
 \startpipeline
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL statement_timeout = 6000;
 \endpipeline
-UPDATE seat
-SET state = 'sold', buyer = :buyer, version = version + 1, fence_epoch = :epoch, fence = :token
-WHERE room_id = :room_id
-  AND name = :seat
-  AND (fence_epoch, fence) = (:epoch, :token)
-  AND :compared = 0
-RETURNING version;
+WITH written AS (
+    UPDATE seat
+    SET state = 'sold', buyer = :buyer, version = version + 1, fence_epoch = :epoch, fence = :token
+    WHERE room_id = :room_id
+      AND name = :seat
+      AND (fence_epoch, fence) = (:epoch, :token)
+      AND :compared = 0
+    RETURNING version
+)
 INSERT INTO booking (
     booking_id, room_id, attempt, replica, lock_system, epoch,
     seat, buyer, token, version_read, version_written
 )
-VALUES (:uuid, :room_id, :uuid, :replica, :lock, :epoch, :seat, :buyer, :token, :version, :version);
+SELECT :uuid, :room_id, :uuid, :replica, :lock, :epoch, :seat, :buyer, :token, :version, version
+FROM written;
 COMMIT;

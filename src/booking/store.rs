@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Booking, BookingRecord, Order, Seat};
-use crate::database::fence::{self, WriteError};
+use crate::database::fence::{self, Change, WriteError};
 use crate::database::{DatabaseError, Session, Transaction, Value, sql};
 use crate::section::{Attempt, Protection, Section};
 
@@ -20,10 +20,6 @@ pub(super) async fn sell(
     let row = Seat::row(order.seat.as_str());
     let room = section.room();
     let condition = protection.condition(&row);
-    let set = "state = 'sold', buyer = $6";
-    let buyer = vec![Value::from(order.buyer.as_str())];
-    let version = fence::write(transaction, room.id, &row, &condition, set, buyer).await?;
-
     let booking = Booking {
         id: Uuid::new_v4(),
         attempt: attempt.id,
@@ -37,24 +33,26 @@ pub(super) async fn sell(
         epoch: room.epoch,
         token: condition.stamp.token,
     };
-    let text = "INSERT INTO booking (
-                    booking_id, room_id, attempt, replica, lock_system, epoch,
-                    seat, buyer, token, version_read, version_written
-                )
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-    let insert = sql(text)
-        .bind(booking.id)
-        .bind(room.id)
-        .bind(booking.attempt)
-        .bind(booking.replica.as_str())
-        .bind(booking.lock.as_deref())
-        .bind(booking.epoch)
-        .bind(booking.seat.as_str())
-        .bind(booking.buyer.as_str())
-        .bind(booking.token)
-        .bind(section.version(&row))
-        .bind(version);
-    transaction.execute(insert).await?;
+    let change = Change {
+        set: "state = 'sold', buyer = $6",
+        values: vec![
+            Value::from(booking.buyer.as_str()),
+            Value::from(booking.id),
+            Value::from(booking.attempt),
+            Value::from(booking.replica.as_str()),
+            Value::from(booking.lock.as_deref()),
+            Value::from(booking.token),
+            Value::from(section.version(&row)),
+        ],
+    };
+    // $1 to $3 are the room, the seat and the epoch.
+    let record = "INSERT INTO booking (
+                      booking_id, room_id, attempt, replica, lock_system, epoch,
+                      seat, buyer, token, version_read, version_written
+                  )
+                  SELECT $7, $1, $8, $9, $10, $3, $2, $6, $11, $12, version
+                  FROM written";
+    fence::write_and_record(transaction, room.id, &row, &condition, change, record).await?;
     Ok(booking)
 }
 

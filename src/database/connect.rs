@@ -198,16 +198,10 @@ impl Database {
         Transaction::begin(session, begin).await
     }
 
-    /// As [`Database::begin`], for writes whose loss in a crash of the server does no harm: a lost claim only
-    /// refuses its own write.
-    pub async fn begin_claim(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
-        let (session, left) = session(&self.writes, limit).await?;
-        let begin = self.writing(left);
-        let begin = match self.dialect {
-            Dialect::Postgres => format!("{begin}; SET LOCAL synchronous_commit = off"),
-            Dialect::Sqlite => begin,
-        };
-        Transaction::begin(session, begin).await
+    /// A session for one statement that writes and is a transaction by itself. Not for SQLite, where whoever writes
+    /// must first say how long it waits for the file.
+    pub async fn write_alone(&self, limit: Duration) -> Result<Session, DatabaseError> {
+        Ok(session(&self.writes, limit).await?.0)
     }
 
     /// A transaction whose rows are the locks. It has a pool of its own, so that waiters never take the connections

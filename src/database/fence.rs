@@ -182,8 +182,11 @@ fn select(table: Table, suffix: &str) -> String {
 
 /// Claims a row: leaves the stamp where it is larger than the one found, and brings what the row holds.
 /// It does not raise the version: nothing of the row's own is changed. Without a token only the epoch can be claimed.
+///
+/// It needs no transaction around it. A commit that is lost with the server does no harm, so it is not waited for until
+/// it is on the disk: a lost claim only refuses its own write.
 pub async fn claim(
-    transaction: &mut Transaction,
+    session: &mut Session,
     room_id: i64,
     row: &RowId,
     stamp: Stamp,
@@ -193,21 +196,26 @@ pub async fn claim(
     } else {
         Ask::NoLaterEpoch
     };
+    let for_itself = match session.dialect() {
+        super::Dialect::Postgres => FOR_ITSELF,
+        super::Dialect::Sqlite => "",
+    };
     let text = format!(
         "UPDATE {table}
          SET fence_epoch = $3, fence = $4
          WHERE room_id = $1
            AND name = $2
-           AND {condition}
+           AND {condition}{for_itself}
          RETURNING version, fence_epoch, fence, {columns}",
         condition = stamp_condition(ask),
         table = row.table.name(),
         columns = row.table.columns(),
     );
-    let claimed = transaction
-        .first(stamped(text, room_id, row, stamp))
-        .await?;
-    if let Some(claimed) = claimed {
+    let mut claim = stamped(text, room_id, row, stamp);
+    if session.dialect() == super::Dialect::Postgres {
+        claim = claim.bind(session.limit_in_ms());
+    }
+    if let Some(claimed) = session.first(claim).await? {
         return Ok(claimed);
     }
     let condition = Condition {
@@ -215,20 +223,76 @@ pub async fn claim(
         ask,
         version: None,
     };
-    Err(why(transaction, room_id, row, &condition).await?)
+    Err(why(session, room_id, row, &condition).await?)
 }
 
-/// Writes a row if it meets the condition, and tells its new version. `set` may use parameters from `$6` on, whose
-/// values are `values`.
+/// What a claim asks of PostgreSQL for itself, so that it needs no transaction around it: until its commit, that is not
+/// to wait for the disk, and not to wait longer for a row than `$5`. Both are set before the row is touched, since they
+/// depend on nothing in it.
+const FOR_ITSELF: &str = "
+           AND (SELECT set_config('synchronous_commit', 'off', TRUE)) = 'off'
+           AND (SELECT set_config('lock_timeout', $5, TRUE)) IS NOT NULL";
+
+/// What a write puts into a row beside the guard's columns.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// The assignments; they may use parameters from `$6` on.
+    pub set: &'a str,
+    /// The values of those parameters.
+    pub values: Vec<Value>,
+}
+
+/// Writes a row if it meets the condition, and tells its new version.
 pub async fn write(
     transaction: &mut Transaction,
     room_id: i64,
     row: &RowId,
     condition: &Condition,
-    set: &str,
-    values: Vec<Value>,
+    change: Change<'_>,
 ) -> Result<i64, WriteError> {
-    let text = format!(
+    let text = update(row, condition, change.set);
+    let update = write_of(text, room_id, row, condition, change.values);
+    match transaction.first(update).await? {
+        Some(written) => Ok(written.int("version")?),
+        None => Err(why(transaction, room_id, row, condition).await?),
+    }
+}
+
+/// Writes a row if it meets the condition, and records it: `record` inserts what it selects from `written`, which is
+/// one row with the new `version`, and may use all parameters of the write. PostgreSQL does both in one statement, the
+/// insert after the update; SQLite, which cannot, does them one after the other.
+pub async fn write_and_record(
+    transaction: &mut Transaction,
+    room_id: i64,
+    row: &RowId,
+    condition: &Condition,
+    change: Change<'_>,
+    record: &str,
+) -> Result<(), WriteError> {
+    let update = update(row, condition, change.set);
+    let of = |text| write_of(text, room_id, row, condition, change.values.clone());
+    let recorded = match transaction.dialect() {
+        super::Dialect::Postgres => {
+            let both = format!("WITH written AS (\n{update}\n)\n{record}");
+            transaction.execute(of(both)).await?
+        }
+        super::Dialect::Sqlite => match transaction.first(of(update)).await? {
+            None => 0,
+            Some(_) => {
+                let written = select(row.table, "");
+                let insert = format!("WITH written AS (\n{written}\n)\n{record}");
+                transaction.execute(of(insert)).await?
+            }
+        },
+    };
+    match recorded {
+        0 => Err(why(transaction, room_id, row, condition).await?),
+        _ => Ok(()),
+    }
+}
+
+fn update(row: &RowId, condition: &Condition, set: &str) -> String {
+    format!(
         "UPDATE {table}
          SET {set}, version = version + 1, fence_epoch = $3, fence = $4
          WHERE room_id = $1
@@ -239,14 +303,20 @@ pub async fn write(
         table = row.table.name(),
         stamp = stamp_condition(condition.ask),
         version = version_condition(condition.version),
-    );
-    let mut update =
-        stamped(text, room_id, row, condition.stamp).bind(condition.version.unwrap_or(0));
-    update.values.extend(values);
-    match transaction.first(update).await? {
-        Some(written) => Ok(written.int("version")?),
-        None => Err(why(transaction, room_id, row, condition).await?),
-    }
+    )
+}
+
+fn write_of(
+    text: String,
+    room_id: i64,
+    row: &RowId,
+    condition: &Condition,
+    values: Vec<Value>,
+) -> Sql {
+    let version = condition.version.unwrap_or(0);
+    let mut write = stamped(text, room_id, row, condition.stamp).bind(version);
+    write.values.extend(values);
+    write
 }
 
 fn stamped(text: String, room_id: i64, row: &RowId, stamp: Stamp) -> Sql {
@@ -274,15 +344,15 @@ fn version_condition(version: Option<i64>) -> &'static str {
     }
 }
 
-/// Looks, in the same transaction, for the first condition of this very write that the row fails. What the write
-/// did not ask is never named.
+/// Looks, in the same transaction if there is one, for the first condition of this very write that the row fails. What
+/// the write did not ask is never named.
 async fn why(
-    transaction: &mut Transaction,
+    session: &mut Session,
     room_id: i64,
     row: &RowId,
     condition: &Condition,
 ) -> Result<WriteError, DatabaseError> {
-    let found = transaction
+    let found = session
         .first(
             sql(select(row.table, ""))
                 .bind(room_id)

@@ -47,6 +47,11 @@ impl Session {
         }
     }
 
+    /// How long its user waits for each statement, in whole ms, as PostgreSQL's settings take it: 0 would be no limit.
+    pub(super) fn limit_in_ms(&self) -> String {
+        self.limit.as_millis().max(1).to_string()
+    }
+
     /// Runs a statement and brings all its rows.
     pub async fn all(&mut self, sql: Sql) -> Result<Vec<Row>, DatabaseError> {
         self.run(async |link| match link {

@@ -7,7 +7,7 @@ use super::enter::lock_key;
 use super::failpoint::Point;
 use super::{Holds, Protection, Section, SectionError};
 use crate::database::fence::{self, Refusal, RowId, Stamp, WriteError};
-use crate::database::{CommitError, DatabaseError, Row, Session, Transaction};
+use crate::database::{CommitError, DatabaseError, Dialect, Row, Session, Transaction};
 use crate::journal::StepKind;
 use crate::lock::{Held, ReleaseOutcome};
 use crate::room::{self, Fencing, Order, Room};
@@ -100,15 +100,35 @@ impl Section<'_> {
         }
     }
 
-    /// Claims all rows in one transaction, in order; one that refuses rolls all back.
     async fn claim(&self) -> Result<Vec<(RowId, Row)>, SectionError> {
-        let mut transaction = self.attempt.app.database.begin_claim(self.limit()).await?;
+        let rows = self.sorted();
+        match rows.as_slice() {
+            [row] if self.attempt.app.database.dialect() == Dialect::Postgres => {
+                self.claim_one(row).await
+            }
+            _ => self.claim_together(rows).await,
+        }
+    }
+
+    /// One statement is a transaction by itself.
+    async fn claim_one(&self, row: &RowId) -> Result<Vec<(RowId, Row)>, SectionError> {
+        let database = &self.attempt.app.database;
+        let mut session = database.write_alone(self.limit()).await?;
+        match fence::claim(&mut session, self.room.id, row, self.stamp(row)).await {
+            Ok(seen) => Ok(vec![(row.clone(), seen)]),
+            Err(error) => {
+                drop(session);
+                Err(self.refused(error).await)
+            }
+        }
+    }
+
+    /// Claims all rows in one transaction, in order; one that refuses rolls all back.
+    async fn claim_together(&self, rows: Vec<RowId>) -> Result<Vec<(RowId, Row)>, SectionError> {
+        let mut transaction = self.attempt.app.database.begin(self.limit()).await?;
         let mut found = Vec::new();
-        for row in self.sorted() {
-            let stamp = Stamp {
-                epoch: self.room.epoch,
-                token: self.token(&row),
-            };
+        for row in rows {
+            let stamp = self.stamp(&row);
             match fence::claim(&mut transaction, self.room.id, &row, stamp).await {
                 Ok(seen) => found.push((row, seen)),
                 Err(error) => {
@@ -120,6 +140,13 @@ impl Section<'_> {
         // A claim whose commit has no answer is not relied on: its write would ask for it.
         transaction.commit().await.map_err(DatabaseError::from)?;
         Ok(found)
+    }
+
+    fn stamp(&self, row: &RowId) -> Stamp {
+        Stamp {
+            epoch: self.room.epoch,
+            token: self.token(row),
+        }
     }
 
     /// The work between read and write.

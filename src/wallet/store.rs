@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::transfer::{NewBalances, wallet};
 use super::{Money, Order, Transfer, TransferRecord};
-use crate::database::fence::{self, RowId, WriteError};
+use crate::database::fence::{self, Change, RowId, WriteError};
 use crate::database::{DatabaseError, Session, Transaction, Value, sql};
 use crate::section::{Attempt, Protection, Section};
 
@@ -87,14 +87,16 @@ async fn write(
     row: &RowId,
     balance: Money,
 ) -> Result<i64, WriteError> {
-    let value = vec![Value::from(balance.decimal())];
+    let change = Change {
+        set: "balance = $6",
+        values: vec![Value::from(balance.decimal())],
+    };
     fence::write(
         transaction,
         room_id,
         row,
         &protection.condition(row),
-        "balance = $6",
-        value,
+        change,
     )
     .await
 }

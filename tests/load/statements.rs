@@ -35,7 +35,7 @@ async fn the_statements_that_are_measured_are_those_of_a_booking() {
         let logged = booking_in(&read(&log)[before..]);
         let is_whole = logged
             .iter()
-            .any(|statement| statement.starts_with("INSERT INTO booking"))
+            .any(|statement| statement.contains("INSERT INTO booking"))
             && logged.last().is_some_and(|statement| statement == "COMMIT");
         if is_whole {
             Ok(logged)
