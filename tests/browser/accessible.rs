@@ -13,9 +13,7 @@ on_both_databases!(no_page_has_a_violation);
 const AXE: &str = "target/axe/node_modules/axe-core/axe.min.js";
 
 async fn no_page_has_a_violation(database: Database) {
-    let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE);
-    let axe = std::fs::read_to_string(axe)
-        .expect("axe-core is there (npm install --prefix target/axe axe-core@4)");
+    let axe = axe();
     let world = World::shared(database).await;
     let switches = json!({"locking": false, "think_ms": 1000});
     let raced = world.room_with("accessible", switches).await;
@@ -33,7 +31,7 @@ async fn no_page_has_a_violation(database: Database) {
             .await;
         let projector = format!("{}?view=projector", address(&world, A, &raced));
         let fresh = address(&world, A, &fresh);
-        let paths = ["/", "/rooms", "/api", "/rooms/that-nobody-made"];
+        let paths = ["/", "/rooms", "/api", "/load", "/rooms/that-nobody-made"];
         let pages = paths.map(|path| format!("{}{path}", world.url(A)));
         for page in pages.iter().chain([&projector, &fresh]) {
             browser.goes_to(page).await;
@@ -46,6 +44,13 @@ async fn no_page_has_a_violation(database: Database) {
     browser
         .was_well_behaved_but(&["/that-nobody-made - Failed to load resource"])
         .await;
+}
+
+/// The script of axe-core.
+pub fn axe() -> String {
+    let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE);
+    std::fs::read_to_string(axe)
+        .expect("axe-core is there (npm install --prefix target/axe axe-core@4)")
 }
 
 impl Browser {
@@ -62,7 +67,8 @@ impl Browser {
         self.finds("the scheme is seen", &matches).await;
     }
 
-    async fn has_no_violation(&self, axe: &str, what: &str) {
+    /// Fails with what axe-core finds wrong in the page.
+    pub async fn has_no_violation(&self, axe: &str, what: &str) {
         self.asks(axe, Vec::new()).await;
         let run = "const done = arguments[arguments.length - 1];
             axe.run(document).then(

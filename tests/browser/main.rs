@@ -43,6 +43,9 @@ mod large;
 /// Replicas that stand still or die.
 mod outages;
 
+/// A load run from its page.
+mod load;
+
 /// Reload, back and double click.
 mod once;
 
