@@ -56,6 +56,7 @@ struct LoadTemplate {
     script: String,
     me: String,
     sides: Vec<Choice>,
+    most_sides: usize,
     under_way: Option<Progress>,
     last: Option<Last>,
     most_rate: u32,
@@ -95,6 +96,7 @@ pub async fn show(State(app): Shared) -> Response {
         script: files::address("load.js"),
         me: app.me.name.clone(),
         sides: choices(&app),
+        most_sides: MOST_SIDES,
         under_way: app.loads.under_way().map(|run| Progress::of(&run)),
         last: app.loads.last(),
         most_rate: MOST_RATE,
@@ -133,7 +135,7 @@ fn choices(app: &App) -> Vec<Choice> {
     let default = app.locks.default_lock();
     let off = Choice {
         side: "locking=off".to_owned(),
-        about: "the control: without locks the races happen",
+        about: "The control: without locks the races happen.",
         is_chosen: true,
     };
     let locks = shown_locks(app).into_iter().filter(|shown| shown.available);
@@ -142,7 +144,7 @@ fn choices(app: &App) -> Vec<Choice> {
         about: shown.guarantees.promise,
         is_chosen: shown.lock == default,
     });
-    std::iter::once(off).chain(locks).take(MOST_SIDES).collect()
+    std::iter::once(off).chain(locks).collect()
 }
 
 async fn try_to_start(app: &App, form: Result<Fields, Problem>) -> Result<(), Problem> {
