@@ -1,4 +1,4 @@
-//! One ZooKeeper, beside making and deleting a bare ephemeral node.
+//! One ZooKeeper, beside making and deleting a bare ephemeral node; and beside its own three requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use doublebook::lock::systems;
 use doublebook::stack::{Launcher, ZooKeeperServer};
+use futures_util::future::join;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -44,11 +45,18 @@ impl System for ZooKeeper {
         let client = connector.connect(address).await?;
         let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.create(FOLDER, b"", &persistent).await?;
-        Ok(vec![Bare {
-            what: "a create and a delete",
-            at_most: Some(AT_MOST),
-            once: create_and_delete(client),
-        }])
+        Ok(vec![
+            Bare {
+                what: "a create and a delete",
+                at_most: Some(AT_MOST),
+                once: create_and_delete(client.clone()),
+            },
+            Bare {
+                what: "its own create, look and delete",
+                at_most: None,
+                once: own_requests(client),
+            },
+        ])
     }
 
     /// All packets: a few of them only keep a session alive.
@@ -76,6 +84,29 @@ fn create_and_delete(client: Client) -> Once {
             let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
             client.create(&node, b"", &ephemeral).await?;
             client.delete(&node, None).await?;
+            Ok(())
+        })
+    })
+}
+
+/// As `make`, `look` and `delete` in the lock's `session.rs`, the first two at once.
+fn own_requests(client: Client) -> Once {
+    Box::new(move || {
+        let client = client.clone();
+        Box::pin(async move {
+            let node = format!("{FOLDER}/{}", owner());
+            let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+            let mut make = client.new_multi_writer();
+            make.add_create(&node, b"", &ephemeral)?;
+            let mut look = client.new_multi_reader();
+            look.add_get_data(&node)?;
+            look.add_get_children(FOLDER)?;
+            let (made, seen) = join(make.commit(), look.commit()).await;
+            made?;
+            seen?;
+            let mut delete = client.new_multi_writer();
+            delete.add_delete(&node, None)?;
+            delete.commit().await?;
             Ok(())
         })
     })
