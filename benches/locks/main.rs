@@ -18,6 +18,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use doublebook::stack::Launcher;
+use doublebook::stack::found::Missing;
 
 use self::report::Report;
 use self::systems::System;
@@ -61,13 +62,19 @@ fn chosen(wanted: &[&str]) -> Result<Vec<Box<dyn System>>> {
     Ok(systems)
 }
 
-/// One system after the other, each alone with its server.
+/// One system after the other, each alone with its server. One whose server this machine does not have is left out.
 async fn measure(systems: &[Box<dyn System>]) -> Result<Report> {
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_doublebook"));
     let mut report = Report::of_this_machine();
     for system in systems {
         let folder = tempfile::tempdir()?;
-        let server = system.start(&launcher, folder.path()).await?;
+        let server = match system.start(&launcher, folder.path()).await {
+            Err(error) if error.is::<Missing>() => {
+                report.begins(system.name(), &format!("not measured: {error}"));
+                continue;
+            }
+            started => started?,
+        };
         report.begins(system.name(), &system.version(&server.address).await?);
         report.free(free::measure(&**system, &server.address).await?);
         if system.spans_processes() {

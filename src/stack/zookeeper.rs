@@ -85,7 +85,7 @@ fn in_words(data: &Path, port: u16) -> String {
          clientPortAddress=127.0.0.1\n\
          maxClientCnxns=0\n\
          admin.enableServer=false\n\
-         4lw.commands.whitelist=isro\n",
+         4lw.commands.whitelist=isro,srvr\n",
         data.display()
     )
 }

@@ -1,11 +1,18 @@
 //! The systems that are measured. A new one is a file here and a line in [`all`].
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod mutex;
 mod redis;
+mod redlock;
 mod row;
 mod rslock;
 mod table;
 mod table_sqlite;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use std::any::Any;
 use std::path::Path;
@@ -23,12 +30,19 @@ pub use self::rslock::RSLOCK;
 /// The name of the system whose hand-over is promised.
 pub const REDIS: &str = "redis";
 
-/// In the order in which they are shown.
+/// In the order in which they are shown; without those that this was built without.
 pub fn all() -> Vec<Box<dyn System>> {
     vec![
         Box::new(mutex::Mutex),
         Box::new(redis::Redis),
         Box::new(rslock::Rslock),
+        Box::new(redlock::Redlock),
+        #[cfg(feature = "dynamodb")]
+        Box::new(dynamodb::DynamoDb),
+        #[cfg(feature = "zookeeper")]
+        Box::new(zookeeper::ZooKeeper),
+        #[cfg(feature = "etcd")]
+        Box::new(etcd::Etcd),
         Box::new(table::Table),
         Box::new(table_sqlite::TableSqlite),
         Box::new(row::Row),
@@ -47,6 +61,9 @@ pub trait System {
     }
 
     /// Starts a server of its own, with its data in this folder.
+    ///
+    /// # Errors
+    /// `Missing` when this machine has no such server.
     async fn start(&self, launcher: &Launcher, folder: &Path) -> Result<Server>;
 
     /// What its server is, and which version.
@@ -100,11 +117,19 @@ pub struct Bare {
 /// Sends some requests once.
 pub type Once = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
+/// How many times as long as the same number of bare writes a free lock may take, except in Redis.
+const AT_MOST: f64 = 1.25;
+
 /// How long a lease lasts here: nothing may run out while it is measured.
 const TTL: Duration = Duration::from_secs(10);
 
 /// How long is waited for a lock.
 const WAIT: Duration = Duration::from_secs(60);
+
+/// Each time another owner, as long as ours.
+fn owner() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
 
 /// Puts the layers on a lock system, as a replica does.
 fn layered(system: impl LockSystem) -> Arc<dyn Lock> {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use doublebook::lock::systems;
 use doublebook::stack::{Launcher, RedisServer};
 
-use super::{Bare, Lock, Once, REDIS, Server, System, TTL, layered};
+use super::{Bare, Lock, Once, REDIS, Server, System, TTL, layered, owner};
 
 pub struct Redis;
 
@@ -70,13 +70,7 @@ impl System for Redis {
     }
 
     async fn requests(&self, address: &str) -> Result<Option<u64>> {
-        let stats: String = info(address, "commandstats").await?;
-        let calls = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="))
-            .and_then(|rest| rest.split(',').next())
-            .unwrap_or("0");
-        Ok(Some(calls.parse()?))
+        Ok(Some(scripts_run(address).await?))
     }
 }
 
@@ -96,6 +90,17 @@ pub async fn version(address: &str) -> Result<String> {
     Ok(format!("Redis {version}"))
 }
 
+/// How many scripts the server has run.
+pub async fn scripts_run(address: &str) -> Result<u64> {
+    let stats: String = info(address, "commandstats").await?;
+    let calls = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="))
+        .and_then(|rest| rest.split(',').next())
+        .unwrap_or("0");
+    Ok(calls.parse()?)
+}
+
 async fn info(address: &str, section: &str) -> Result<String> {
     let mut connection = connect(address).await?;
     let mut command = ::redis::cmd("INFO");
@@ -103,7 +108,7 @@ async fn info(address: &str, section: &str) -> Result<String> {
 }
 
 /// As the lock's own connection: without a limit for answers, which costs a timer for each.
-async fn connect(address: &str) -> Result<MultiplexedConnection> {
+pub async fn connect(address: &str) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new().set_response_timeout(None);
     let client = Client::open(address)?;
     Ok(client
@@ -111,12 +116,8 @@ async fn connect(address: &str) -> Result<MultiplexedConnection> {
         .await?)
 }
 
-/// Each time another owner, as long as ours.
-fn owner() -> String {
-    format!("{:032x}", rand::random::<u128>())
-}
-
-fn milliseconds() -> usize {
+/// How long a lease lasts, as Redis counts.
+pub fn milliseconds() -> usize {
     TTL.as_millis().try_into().unwrap_or(usize::MAX)
 }
 

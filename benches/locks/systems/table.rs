@@ -11,7 +11,7 @@ use doublebook::stack::{Launcher, PostgresServer};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
-use super::{Bare, Lock, Once, Server, System, layered};
+use super::{AT_MOST, Bare, Lock, Once, Server, System, layered, owner};
 
 pub struct Table;
 
@@ -47,9 +47,8 @@ impl System for Table {
     }
 }
 
-/// What the bare requests are, on either database, and how many times as long a free lock may take.
+/// What the bare requests are, on either database.
 pub const BARE: &str = "an upsert and an update";
-pub const AT_MOST: f64 = 1.25;
 pub const BARE_TABLE: &str = "CREATE TABLE bare (name TEXT PRIMARY KEY, owner TEXT, token BIGINT)";
 pub const UPSERT: &str = "
 INSERT INTO bare VALUES ('a', $1, 1)
@@ -64,11 +63,6 @@ SET owner = NULL
 WHERE name = 'a'
   AND owner = $1
 ";
-
-/// Each time another owner, as long as ours.
-pub fn owner() -> String {
-    format!("{:032x}", rand::random::<u128>())
-}
 
 /// One connection, for bare requests.
 pub async fn connect(address: &str) -> Result<PgPool> {

@@ -11,7 +11,7 @@ use doublebook::stack::Launcher;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 
-use super::{Bare, Lock, Once, Server, System, layered, table};
+use super::{AT_MOST, Bare, Lock, Once, Server, System, layered, owner, table};
 
 pub struct TableSqlite;
 
@@ -44,7 +44,7 @@ impl System for TableSqlite {
         sqlx::raw_sql(table::BARE_TABLE).execute(&pool).await?;
         Ok(vec![Bare {
             what: table::BARE,
-            at_most: Some(table::AT_MOST),
+            at_most: Some(AT_MOST),
             once: upsert_and_update(pool),
         }])
     }
@@ -64,7 +64,7 @@ fn upsert_and_update(pool: SqlitePool) -> Once {
     Box::new(move || {
         let pool = pool.clone();
         Box::pin(async move {
-            let owner = table::owner();
+            let owner = owner();
             sqlx::query_scalar::<_, i64>(table::UPSERT)
                 .bind(&owner)
                 .fetch_one(&pool)
