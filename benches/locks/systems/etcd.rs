@@ -101,21 +101,18 @@ fn own_transactions(client: Client, lease: i64) -> Once {
 /// As `stand` in the lock's `line.rs`.
 fn take(place: &str, lease: i64) -> Txn {
     let options = PutOptions::new().with_lease(lease);
-    let stands = Compare::lease(place, CompareOp::Equal, lease);
-    let put = TxnOp::put(place, "", Some(options));
     let first = GetOptions::new()
         .with_prefix()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
         .with_limit(1)
         .with_keys_only();
-    let asked = Txn::new().and_then([
-        TxnOp::txn(Txn::new().when([stands]).or_else([put])),
-        TxnOp::get(place, None),
-        TxnOp::get("own/", Some(first)),
-    ]);
     Txn::new()
         .when([Compare::version("barrier", CompareOp::Equal, 0)])
-        .and_then([TxnOp::txn(asked)])
+        .and_then([
+            TxnOp::put(place, "", Some(options)),
+            TxnOp::get(place, None),
+            TxnOp::get("own/", Some(first)),
+        ])
         .or_else([TxnOp::get("barrier", None)])
 }
 

@@ -68,15 +68,19 @@ impl Request<'_> {
 
     /// Stands in the line of one key, if the claim does not yet, and in no other line.
     async fn stand(self, key: usize, known: &Places) -> Result<Found, Failure> {
+        // The first put is not asked whether it is needed. Repeated, it changes nothing of where the claim stands.
+        let put = match known[key] {
+            None => TxnOp::put(self.place(key), "", self.on_lease()),
+            Some(_) => self.put(key),
+        };
         let mut steps = vec![
-            self.put(key),
+            put,
             self.get_own(key),
             TxnOp::get(self.folder(key), Some(first_in_line())),
         ];
         let elsewhere = (0..known.len()).filter(|&other| other != key && known[other].is_some());
         steps.extend(elsewhere.map(|other| TxnOp::delete(self.place(other), None)));
-        let answer = self.send(Vec::new(), steps, Vec::new()).await?;
-        let answers = match read(&answer)? {
+        let answers = match self.send(steps).await? {
             Read::Then(answers) => answers,
             Read::TooLate(version) => return Ok(Found::TooLate(version)),
             Read::Else(_) => return Err(nonsense()),
@@ -108,10 +112,11 @@ impl Request<'_> {
             let first = TxnOp::get(self.folder(key), Some(first_in_line()));
             [self.get_own(key), first]
         });
-        let answer = self
-            .send(free.collect(), take.collect(), look.collect())
-            .await?;
-        match read(&answer)? {
+        let if_free = Txn::new()
+            .when(free.collect::<Vec<_>>())
+            .and_then(take.collect::<Vec<_>>())
+            .or_else(look.collect::<Vec<_>>());
+        match self.send(vec![TxnOp::txn(if_free)]).await?.of_branch()? {
             Read::TooLate(version) => Ok(Found::TooLate(version)),
             Read::Then(answers) => {
                 let own = answers.iter().skip(1).step_by(2).map(created);
@@ -182,21 +187,12 @@ impl Request<'_> {
     }
 
     /// Sends what is asked on this side of the barrier.
-    async fn send(
-        self,
-        conditions: Vec<Compare>,
-        steps: Vec<TxnOp>,
-        otherwise: Vec<TxnOp>,
-    ) -> Result<TxnResponse, Failure> {
+    async fn send(self, steps: Vec<TxnOp>) -> Result<Read, Failure> {
         let barrier = names::barrier(self.session.lease);
-        let version = self.session.barrier();
-        let asked = Txn::new()
-            .when(conditions)
-            .and_then(steps)
-            .or_else(otherwise);
+        let is_low = Compare::version(barrier.clone(), CompareOp::Equal, self.session.barrier());
         let txn = Txn::new()
-            .when([Compare::version(barrier.clone(), CompareOp::Equal, version)])
-            .and_then([TxnOp::txn(asked)])
+            .when([is_low])
+            .and_then(steps)
             .or_else([TxnOp::get(barrier, None)]);
         let reply = self
             .link
@@ -205,7 +201,7 @@ impl Request<'_> {
         if reply.in_doubt {
             self.claims.doubt(self.claim.owner);
         }
-        Ok(reply.answer)
+        read(&reply.answer)
     }
 
     fn folder(&self, key: usize) -> String {
@@ -276,15 +272,28 @@ enum Read {
     TooLate(i64),
 }
 
+impl Read {
+    /// Of a request that was a branch: what was answered in it.
+    fn of_branch(self) -> Result<Self, Failure> {
+        match self {
+            Self::Then(answers) => match answers.as_slice() {
+                [TxnOpResponse::Txn(branch)] if branch.succeeded() => {
+                    Ok(Self::Then(branch.op_responses()))
+                }
+                [TxnOpResponse::Txn(branch)] => Ok(Self::Else(branch.op_responses())),
+                _ => Err(nonsense()),
+            },
+            read => Ok(read),
+        }
+    }
+}
+
 fn read(answer: &TxnResponse) -> Result<Read, Failure> {
-    match (answer.succeeded(), answer.op_responses().as_slice()) {
+    let answers = answer.op_responses();
+    match (answer.succeeded(), answers.as_slice()) {
+        (true, _) => Ok(Read::Then(answers)),
         (false, [barrier]) => version(barrier).map(Read::TooLate).ok_or_else(nonsense),
-        (true, [TxnOpResponse::Txn(asked)]) => Ok(if asked.succeeded() {
-            Read::Then(asked.op_responses())
-        } else {
-            Read::Else(asked.op_responses())
-        }),
-        _ => Err(nonsense()),
+        (false, _) => Err(nonsense()),
     }
 }
 
