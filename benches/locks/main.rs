@@ -1,8 +1,8 @@
 //! How fast the locks are, side by side, and whether they keep their promises.
 //!
-//!     cargo bench --all-features                    measures and prints
-//!     cargo bench --all-features -- --write         and writes docs/benchmarks.md
-//!     cargo bench --all-features -- redis table     only these systems
+//!     cargo bench --all-features --bench locks                    measures and prints
+//!     cargo bench --all-features --bench locks -- --write         and writes it into docs/benchmarks.md
+//!     cargo bench --all-features --bench locks -- redis table     only these systems
 //!
 //! Two questions are asked of each system, on a real server of its own: what a free lock costs beside the same number
 //! of bare requests to that server, in alternating blocks of one run ([`free`]); and what becomes of one hot key when
@@ -42,7 +42,10 @@ async fn main() -> Result<()> {
     let report = measure(&chosen(&wanted)?).await?;
     if words.iter().any(|word| word == "--write") {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/benchmarks.md");
-        std::fs::write(&path, report.markdown())?;
+        let page = std::fs::read_to_string(&path)?;
+        // What stands before it is written by hand.
+        let by_hand = page.split(report::TITLE).next().unwrap_or_default();
+        std::fs::write(&path, format!("{by_hand}{}", report.markdown()))?;
         println!("\nwritten to {}", path.display());
     }
     Ok(())

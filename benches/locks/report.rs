@@ -151,16 +151,16 @@ impl Report {
         system.hot.as_ref()
     }
 
-    /// The page.
+    /// The page, which begins with [`TITLE`].
     pub fn markdown(&self) -> String {
-        let mut page = String::from(HEAD);
+        let mut page = format!("{TITLE}{HEAD}");
         for line in &self.machine {
             let _ = writeln!(page, "- {line}");
         }
         for system in &self.systems {
             let _ = writeln!(page, "- `{}`: {}", system.name, system.version);
         }
-        page.push_str("\n## Promises\n\n| promise | measured | |\n|---|---|---|\n");
+        page.push_str("\n### Promises\n\n| promise | measured | |\n|---|---|---|\n");
         for Verdict {
             promise,
             measured,
@@ -223,16 +223,18 @@ fn promises_of_redis(hot: &Hot) -> Vec<Verdict> {
     verdicts
 }
 
-const HEAD: &str = "\
-# Benchmarks
+/// Where the page begins in the file that it is the end of.
+pub const TITLE: &str = "## Locks, side by side";
 
-Measured and written by `cargo bench --all-features -- --write` (`benches/locks/`). A promise is a ratio of two figures
-of the same run; the figures themselves are those of one machine:
+const HEAD: &str = "
+
+Measured and written by `cargo bench --all-features --bench locks -- --write` (`benches/locks/`). A promise is a ratio of
+two figures of the same run; the figures themselves are those of one machine:
 
 ";
 
 const FREE: &str = "
-## A free lock
+### A free lock
 
 One task takes a free lock, with its token, and gives it back; the bare requests are sent by one task over one
 connection of their own. Medians of blocks that alternate.
@@ -242,7 +244,7 @@ connection of their own. Medians of blocks that alternate.
 ";
 
 const HOT: &str = "
-## One hot key
+### One hot key
 
 Two processes with 8 waiters each take one key again and again for 10 s and work for 1 ms while they hold it. *Of
 alone*: hand-offs beside those of one task that has the key to itself.
