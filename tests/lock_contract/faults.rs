@@ -177,6 +177,7 @@ async fn what_a_late_ask_gets_is_given_back() -> Result<()> {
     Ok(())
 }
 
+/// Bug 22.
 #[tokio::test]
 async fn a_grant_that_took_longer_than_its_lease_is_given_back_and_not_returned() -> Result<()> {
     let network = Faulty::new();

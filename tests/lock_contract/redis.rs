@@ -30,6 +30,29 @@ crate::every_lock!(connect());
 crate::leases!(connect());
 crate::blind_releases!(connect());
 
+/// Bug 43: a cluster refuses a script whose keys are in different slots. All that a script is given has one hash tag,
+/// and all that it tells goes to a channel, which every node has.
+mod in_a_cluster {
+    use super::*;
+
+    async fn connect() -> Result<(Pair, RedisServer)> {
+        let server = RedisServer::start_as_a_cluster().await?;
+        let pair = Pair::new(Redis::open(&server.url())?, Redis::open(&server.url())?);
+        Ok((pair, server))
+    }
+
+    crate::cases!(
+        connect(),
+        every_lock: two_holders_never_overlap,
+        an_ask_that_is_repeated_changes_nothing,
+        a_release_lets_the_next_one_in,
+        two_keys_are_all_or_nothing,
+        opposite_orders_never_deadlock,
+        hundreds_of_keys_leave_nothing,
+    );
+    crate::cases!(connect(), leases: renewal_keeps_it_for_ten_lease_times);
+}
+
 async fn next_token(service: &LockService) -> Result<Token> {
     let held = get(service, wish(&["a"])).await?;
     let token = held.token(&key("a")).context("no token")?;

@@ -121,6 +121,48 @@ async fn a_refusal_tells_how_long_the_lease_still_lasts() -> Result<()> {
     Ok(())
 }
 
+/// Bug 49: the caller's transaction is open, and its `now()` is older than a lease lasts; and the table's own statement has
+/// to wait for as long. The lease has all its time nevertheless, and the caller's rollback does not undo it.
+#[tokio::test]
+async fn neither_a_wait_nor_the_callers_transaction_shortens_a_lease() -> Result<()> {
+    const TTL: Duration = Duration::from_secs(1);
+    const OLDER: &str = "SELECT clock_timestamp() - now() > INTERVAL '2 seconds'";
+    const LEASE: &str = "SELECT owner, EXTRACT(EPOCH FROM expires_at - clock_timestamp())::FLOAT8 \
+                         FROM lock_lease WHERE lock_key = 'a'";
+    let (pair, looking) = connect().await?;
+    get(&pair.ben, wish(&["a"])).await?.release().await;
+    let mut business = looking.begin().await?;
+    let mut stranger = looking.begin().await?;
+    sqlx::query("SELECT 1 FROM lock_lease WHERE lock_key = 'a' FOR UPDATE")
+        .execute(&mut *stranger)
+        .await?;
+
+    let asked = Claim {
+        patience: PATIENCE,
+        ..claim(&["a"], TTL)
+    };
+    let (asking, ana) = (asked.clone(), pair.ana.clone());
+    let asking = tokio::spawn(async move { ana.system().ask(&asking).await });
+    eventually("its now() is old", async || {
+        let older = sqlx::query_scalar(OLDER).fetch_one(&mut *business).await;
+        matches!(older, Ok(true))
+    })
+    .await?;
+    let began = Instant::now();
+    stranger.rollback().await?;
+    let answer = soon("it is granted", asking).await???;
+    ensure!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+    let (_, rest): (Option<String>, f64) = sqlx::query_as(LEASE).fetch_one(&looking).await?;
+    let took = began.elapsed().as_secs_f64();
+    println!("{rest} s are left of {TTL:?}, {took} s after the wait");
+    ensure!(rest + took >= TTL.as_secs_f64(), "{rest} s are left");
+
+    business.rollback().await?;
+    let (owner, _): (Option<String>, f64) = sqlx::query_as(LEASE).fetch_one(&looking).await?;
+    ensure!(owner == Some(asked.owner.to_string()), "it was undone");
+    Ok(())
+}
+
 /// Bug 17: the poll is too slow to be what wakes the waiter here: it is heard at the hub itself.
 #[tokio::test]
 async fn a_waiter_is_told_also_after_the_listening_connection_was_cut() -> Result<()> {
