@@ -11,7 +11,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::support::{A, B, Database, Replica, World, eventually};
+use crate::support::{A, Answer, B, Database, Replica, World, eventually};
 
 on_both_databases!(
     that_are_wrong_let_one_buyer_in_and_lock_nobody_out,
@@ -32,12 +32,13 @@ async fn that_are_wrong_let_one_buyer_in_and_lock_nobody_out(database: Database)
         for seat in ["A1", "A2", "A3", "A4"] {
             let ana = room.books("Ana", seat).on(A).starts();
             let ben = room.books("Ben", seat).on(B).starts();
-            let mut outcomes = [ana.answer().await.outcome(), ben.answer().await.outcome()];
+            let answers = [ana.answer().await, ben.answer().await];
+            let mut outcomes = answers.each_ref().map(Answer::outcome);
             outcomes.sort();
             assert_eq!(
                 outcomes,
                 ["booked", "seat-taken"],
-                "seat {seat} under {lock}"
+                "seat {seat} under {lock}: {answers:?}"
             );
         }
         room.audit().await.is_clean_after(4);
