@@ -17,7 +17,10 @@ use doublebook::lock::{
 
 use crate::{
     in_memory::{Flaw, InMemory},
-    pair::{PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, short, soon, wish},
+    pair::{
+        PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, is_unavailable, short,
+        soon, wish,
+    },
 };
 
 /// What happens to a request.
@@ -131,10 +134,6 @@ impl LockSystem for Faulty {
     fn queues(&self) -> bool {
         self.queues
     }
-}
-
-fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
-    matches!(answer, Err(LockError::Unavailable { .. }))
 }
 
 #[tokio::test]

@@ -12,11 +12,8 @@ use doublebook::lock::{
 };
 use futures_util::future::try_join_all;
 
-use super::{
-    connect,
-    nodes::{Nodes, is_unavailable},
-};
-use crate::pair::{Pair, claim, eventually, get, grant, key, soon, wish};
+use super::{connect, nodes::Nodes};
+use crate::pair::{Pair, claim, eventually, get, grant, is_unavailable, key, soon, wish};
 
 /// All leases here are short, since a node that has lost its memory keeps silent for as long as the longest of them.
 const LEASE: Duration = Duration::from_millis(800);
