@@ -21,10 +21,10 @@ const MOST_UNHEARD: usize = 4096;
 
 /// For how long a listener collects what it hears together. Waking a task for each step costs more than all else that
 /// is done with it; this is too short to be seen, and a part of the time for which steps wait for each other.
-pub const COLLECT: Duration = Duration::from_millis(20);
+const COLLECT: Duration = Duration::from_millis(20);
 
 /// What is heard together at most.
-pub const MOST_AT_ONCE: usize = 128;
+const MOST_AT_ONCE: usize = 128;
 
 /// Attempts of one room that are told although they begin at once: several races.
 const TOLD_AT_ONCE: f64 = 200.0;
@@ -206,7 +206,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// What is told next, with what is told within [`COLLECT`] after it: at least one and at most [`MOST_AT_ONCE`], in
+    /// What is told next, with what is told within `COLLECT` after it: at least one and at most `MOST_AT_ONCE`, in
     /// order. A future that is dropped misses nothing.
     pub async fn next(&mut self) -> Vec<Arc<Told>> {
         let until = match &self.first {

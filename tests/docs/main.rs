@@ -1,5 +1,6 @@
 //! What the documents say is what the program does: tables, links, and the commands of the README.
 
+mod bugs;
 mod commands;
 mod containers;
 mod links;

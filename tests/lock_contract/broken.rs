@@ -52,6 +52,10 @@ fails! {
         ReleasesForAnyone fails leases::a_late_release_does_not_free_the_next_holder;
     a_token_that_repeats_is_seen: TokenRepeats fails leases::tokens_rise_from_grant_to_grant;
     a_lease_that_never_ends_is_seen: NeverExpires fails leases::a_lease_that_is_over_can_be_taken;
+    a_lease_time_that_lasts_is_seen:
+        KeepsTheLeaseTime fails leases::each_acquisition_has_a_lease_time_of_its_own;
+    a_lease_time_that_is_cut_short_is_seen:
+        CutsTheLeaseTime fails leases::each_acquisition_has_a_lease_time_of_its_own;
     a_part_that_is_kept_is_seen: KeepsAPart fails every_lock::two_keys_are_all_or_nothing;
     a_repeat_that_counts_is_seen: CountsARepeatAsNew fails leases::a_repeated_ask_keeps_its_token;
     a_repeat_that_is_refused_is_seen:

@@ -17,7 +17,10 @@ use doublebook::lock::{
 
 use crate::{
     in_memory::{Flaw, InMemory},
-    pair::{PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, short, soon, wish},
+    pair::{
+        PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, is_unavailable, short,
+        soon, wish,
+    },
 };
 
 /// What happens to a request.
@@ -133,10 +136,6 @@ impl LockSystem for Faulty {
     }
 }
 
-fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
-    matches!(answer, Err(LockError::Unavailable { .. }))
-}
-
 #[tokio::test]
 async fn what_an_ask_without_an_answer_got_is_given_back() -> Result<()> {
     let network = Faulty::new();
@@ -177,6 +176,7 @@ async fn what_a_late_ask_gets_is_given_back() -> Result<()> {
     Ok(())
 }
 
+/// Bug 22.
 #[tokio::test]
 async fn a_grant_that_took_longer_than_its_lease_is_given_back_and_not_returned() -> Result<()> {
     let network = Faulty::new();

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -20,6 +20,8 @@ pub enum Flaw {
     ReleasesForAnyone,
     TokenRepeats,
     NeverExpires,
+    KeepsTheLeaseTime,
+    CutsTheLeaseTime,
     KeepsAPart,
     CountsARepeatAsNew,
     RefusesARepeat,
@@ -38,6 +40,7 @@ pub struct InMemory {
 struct Lease {
     owner: Option<Owner>,
     token: i64,
+    ttl: Duration,
     ends: Instant,
 }
 
@@ -63,6 +66,16 @@ impl InMemory {
         lease.owner.is_none() || (lease.ends <= Instant::now() && !self.has(Flaw::NeverExpires))
     }
 
+    /// The lease time of a new grant.
+    fn lease_time(&self, lease: Option<&Lease>, wanted: Duration) -> Duration {
+        let before = lease.map_or(wanted, |lease| lease.ttl);
+        match self.flaw {
+            Flaw::KeepsTheLeaseTime => wanted.max(before),
+            Flaw::CutsTheLeaseTime => wanted.min(before),
+            _ => wanted,
+        }
+    }
+
     /// The token of a new grant, or nothing if somebody else has the key.
     fn take(&self, lease: Option<&Lease>, owner: Owner) -> Option<i64> {
         let Some(lease) = lease else { return Some(1) };
@@ -84,7 +97,6 @@ impl LockSystem for InMemory {
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
         let mut leases = self.leases();
         let before = leases.clone();
-        let ends = Instant::now() + claim.ttl;
         let mut granted = Vec::new();
         for key in &claim.keys {
             let Some(token) = self.take(leases.get(key), claim.owner) else {
@@ -96,8 +108,14 @@ impl LockSystem for InMemory {
                     retry_in: None,
                 });
             };
-            let owner = Some(claim.owner);
-            leases.insert(key.clone(), Lease { owner, token, ends });
+            let ttl = self.lease_time(leases.get(key), claim.ttl);
+            let lease = Lease {
+                owner: Some(claim.owner),
+                token,
+                ttl,
+                ends: Instant::now() + ttl,
+            };
+            leases.insert(key.clone(), lease);
             granted.push((key.clone(), Token::new(token)));
         }
         Ok(Answer::Granted(Grant::from_iter(granted)))

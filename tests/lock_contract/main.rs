@@ -90,6 +90,7 @@ macro_rules! leases {
             leases: tokens_rise_from_grant_to_grant,
             a_repeated_ask_keeps_its_token,
             a_lease_that_is_over_can_be_taken,
+            each_acquisition_has_a_lease_time_of_its_own,
             a_lease_that_is_over_is_not_renewed,
             the_own_timer_tells_the_loss,
             a_late_release_does_not_free_the_next_holder,

@@ -141,6 +141,39 @@ pub async fn get(service: &LockService, wish: Wish) -> anyhow::Result<Held> {
     held.map_err(|error| anyhow::anyhow!("{keys} could not be acquired: {error}"))
 }
 
+/// Whether it is neither "acquired" nor "taken", but "nobody can say".
+pub fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
+    matches!(answer, Err(LockError::Unavailable { .. }))
+}
+
+/// Who wants this is told within the limit that the lock system is away.
+pub async fn is_told_in_time(
+    what: &str,
+    service: &LockService,
+    wish: Wish,
+    limit: Duration,
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let refused = service.acquire(wish).await;
+    let took = began.elapsed();
+    println!("{what} was told after {took:?}");
+    anyhow::ensure!(is_unavailable(&refused), "{refused:?}");
+    anyhow::ensure!(took < limit, "it took {took:?}");
+    Ok(())
+}
+
+/// A lock system that is back works for all of them within 6 s, without an error.
+pub async fn work_again(services: [&LockService; 2], texts: &[&str]) -> anyhow::Result<()> {
+    let began = Instant::now();
+    for service in services {
+        drop(get(service, wish(texts)).await?);
+    }
+    let took = began.elapsed();
+    println!("works {took:?} after it was back");
+    anyhow::ensure!(took < Duration::from_secs(6), "it took {took:?}");
+    Ok(())
+}
+
 /// Looks again and again until the condition holds.
 pub async fn eventually(
     what: &str,

@@ -208,7 +208,8 @@ async fn two_processes_with_a_mutex_each_lose_counts() -> Result<()> {
     Ok(())
 }
 
-/// Makes a test that counts to this goal with this system.
+/// Makes a test that counts to this goal with this system. Bug 27: both processes are on one host, and the tasks of each
+/// share one client.
 macro_rules! counts_in_two_processes {
     ($connect:expr, $goal:expr) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,21 +14,49 @@ use crate::pair::{PATIENCE, eventually};
 /// How many ports are tried: between finding one free and taking it, somebody else may.
 const PORTS: usize = 5;
 
+/// What it is told besides.
+type Flags = Vec<(&'static str, String)>;
+
 pub struct RedisServer {
     port: u16,
+    flags: Flags,
     process: Child,
     folder: TempDir,
 }
 
 impl RedisServer {
     pub async fn start() -> Result<Self> {
+        Self::start_with(|| Ok(Vec::new())).await
+    }
+
+    /// A Redis Cluster of one node, which has all slots. (Redis 7 or newer.)
+    pub async fn start_as_a_cluster() -> Result<Self> {
+        let bus = || free_port().map(|port| vec![("--cluster-port", port.to_string())]);
+        let clustered = || {
+            let mut flags = bus()?;
+            flags.push(("--cluster-enabled", "yes".to_owned()));
+            Ok(flags)
+        };
+        let server = Self::start_with(clustered).await?;
+        let all = ["CLUSTER", "ADDSLOTSRANGE", "0", "16383"];
+        server.run::<()>(&all).await?;
+        eventually("the cluster has all slots", async || {
+            let info = server.run::<String>(&["CLUSTER", "INFO"]).await;
+            info.is_ok_and(|info| info.contains("cluster_state:ok"))
+        })
+        .await?;
+        Ok(server)
+    }
+
+    async fn start_with(flags: impl Fn() -> Result<Flags>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         for _ in 0..PORTS {
-            let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let mut process = spawn(port, &folder)?;
+            let (port, flags) = (free_port()?, flags()?);
+            let mut process = spawn(port, &folder, &flags)?;
             if answers(port, &mut process).await? {
                 return Ok(Self {
                     port,
+                    flags,
                     process,
                     folder,
                 });
@@ -54,7 +82,7 @@ impl RedisServer {
 
     /// Starts it again on the same port, empty.
     pub async fn start_again(&mut self) -> Result<()> {
-        self.process = spawn(self.port, &self.folder)?;
+        self.process = spawn(self.port, &self.folder, &self.flags)?;
         let up = answers(self.port, &mut self.process).await?;
         up.then_some(()).context("redis-server did not come back")
     }
@@ -86,11 +114,20 @@ fn url(port: u16) -> String {
     format!("redis://127.0.0.1:{port}")
 }
 
-fn spawn(port: u16, folder: &TempDir) -> Result<Child> {
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn spawn(port: u16, folder: &TempDir, flags: &Flags) -> Result<Child> {
     Command::new("redis-server")
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--appendonly", "no", "--dir"])
         .arg(folder.path())
+        .args(
+            flags
+                .iter()
+                .flat_map(|(flag, value)| [*flag, value.as_str()]),
+        )
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start redis-server (package redis-server)")

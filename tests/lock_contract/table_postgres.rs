@@ -1,6 +1,10 @@
 //! The table on PostgreSQL keeps the contract, and tells who waits, and only then.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::Ipv4Addr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{
@@ -12,11 +16,12 @@ use doublebook::lock::{
 };
 use sqlx::{
     PgPool,
-    postgres::{PgListener, PgPoolOptions},
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
 use tokio::time::timeout;
 
 use crate::{
+    forwarder::Forwarder,
     pair::{
         LONG, PATIENCE, Pair, SHORT, claim, eventually, free, get, grant, is_taken, key, keys,
         soon, wish,
@@ -121,6 +126,48 @@ async fn a_refusal_tells_how_long_the_lease_still_lasts() -> Result<()> {
     Ok(())
 }
 
+/// Bug 49: the caller's transaction is open, and its `now()` is older than a lease lasts; and the table's own statement has
+/// to wait for as long. The lease has all its time nevertheless, and the caller's rollback does not undo it.
+#[tokio::test]
+async fn neither_a_wait_nor_the_callers_transaction_shortens_a_lease() -> Result<()> {
+    const TTL: Duration = Duration::from_secs(1);
+    const OLDER: &str = "SELECT clock_timestamp() - now() > INTERVAL '2 seconds'";
+    const LEASE: &str = "SELECT owner, EXTRACT(EPOCH FROM expires_at - clock_timestamp())::FLOAT8 \
+                         FROM lock_lease WHERE lock_key = 'a'";
+    let (pair, looking) = connect().await?;
+    get(&pair.ben, wish(&["a"])).await?.release().await;
+    let mut business = looking.begin().await?;
+    let mut stranger = looking.begin().await?;
+    sqlx::query("SELECT 1 FROM lock_lease WHERE lock_key = 'a' FOR UPDATE")
+        .execute(&mut *stranger)
+        .await?;
+
+    let asked = Claim {
+        patience: PATIENCE,
+        ..claim(&["a"], TTL)
+    };
+    let (asking, ana) = (asked.clone(), pair.ana.clone());
+    let asking = tokio::spawn(async move { ana.system().ask(&asking).await });
+    eventually("its now() is old", async || {
+        let older = sqlx::query_scalar(OLDER).fetch_one(&mut *business).await;
+        matches!(older, Ok(true))
+    })
+    .await?;
+    let began = Instant::now();
+    stranger.rollback().await?;
+    let answer = soon("it is granted", asking).await???;
+    ensure!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+    let (_, rest): (Option<String>, f64) = sqlx::query_as(LEASE).fetch_one(&looking).await?;
+    let took = began.elapsed().as_secs_f64();
+    println!("{rest} s are left of {TTL:?}, {took} s after the wait");
+    ensure!(rest + took >= TTL.as_secs_f64(), "{rest} s are left");
+
+    business.rollback().await?;
+    let (owner, _): (Option<String>, f64) = sqlx::query_as(LEASE).fetch_one(&looking).await?;
+    ensure!(owner == Some(asked.owner.to_string()), "it was undone");
+    Ok(())
+}
+
 /// Bug 17: the poll is too slow to be what wakes the waiter here: it is heard at the hub itself.
 #[tokio::test]
 async fn a_waiter_is_told_also_after_the_listening_connection_was_cut() -> Result<()> {
@@ -143,6 +190,61 @@ async fn a_waiter_is_told_also_after_the_listening_connection_was_cut() -> Resul
         .await?;
     }
     Ok(())
+}
+
+/// Promised: five seconds until a silent connection is asked whether it lives, two for the answer, and a pause.
+const DEAF: Duration = Duration::from_millis(7_100);
+
+/// Bug 17: what the database tells the listening connection is lost, and the connection stays open, as behind a firewall
+/// that forgot it. The poll lets the waiter in, and a new connection hears what is told later.
+#[tokio::test]
+async fn a_waiter_gets_in_although_what_is_told_is_lost_and_is_told_again_later() -> Result<()> {
+    let url = postgres_server::database().await?;
+    let (pair, looking) = connect_to(&url).await?;
+    let direct: PgConnectOptions = url.parse()?;
+    let server = (Ipv4Addr::LOCALHOST, direct.get_port()).into();
+    let cable = Forwarder::start(server).await?;
+    let through_cable = direct.clone().port(cable.address().port());
+    let pool = PgPoolOptions::new().connect_lazy_with(through_cable);
+    let deaf = LockService::new(Arc::new(Table::new(TablePool::Postgres(pool.clone()))));
+    let hub = deaf.system().wakeups().context("no wake-ups")?;
+    let listener = hub.listen(&keys(&["a"]));
+    soon("the connection is there", listener.woken()).await?;
+    // Only what listens is on the cable.
+    pool.set_connect_options(direct);
+
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    cable.mute();
+    let began = Instant::now();
+    let waiter = tokio::spawn({
+        let deaf = deaf.clone();
+        async move { get(&deaf, wish(&["a"])).await }
+    });
+    eventually("the row is marked", async || {
+        matches!(is_marked(&looking).await, Ok(true))
+    })
+    .await?;
+    held.release().await;
+    let released = Instant::now();
+    let got = soon("the poll lets it in", waiter).await???;
+    println!("the poll let it in after {:?}", released.elapsed());
+    ensure!(
+        timeout(Duration::ZERO, listener.woken()).await.is_err(),
+        "it was told"
+    );
+    got.release().await;
+
+    let again = timeout(3 * DEAF, listener.woken()).await;
+    println!(
+        "it listens again after {:?}, promised {DEAF:?}",
+        began.elapsed()
+    );
+    again.context("it does not listen again")?;
+    let held = claim(&["a"], LONG);
+    grant(&pair.ana, &held).await?;
+    is_refused(&deaf, &["a"]).await?;
+    free(&pair.ana, &held).await?;
+    soon("the release is heard", listener.woken()).await
 }
 
 /// A lock that nobody waits for needs no further connection, and one is enough for all waiters of a replica.

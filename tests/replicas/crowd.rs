@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::{A, B, Database, Room, World};
+use crate::support::{A, B, Database, PATIENCE, Room, World, eventually};
 
 on_both_databases!(oversells_without_a_lock);
 
 under_each_lock!(gets_exactly_ten_seats_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
+under_each_lock!(that_waits_takes_no_connection_from_others_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 
 const BUYERS: usize = 50;
 const SEATS: usize = 10;
@@ -43,6 +44,40 @@ async fn gets_exactly_ten_seats_under(database: Database, lock: &str) {
     let crowd = all_ask(&room).await;
     assert_eq!((crowd.booked, crowd.taken), (SEATS, BUYERS - SEATS));
     room.audit().await.is_clean_after(SEATS as u64);
+}
+
+/// Bug 38: fifty wait on one replica, which has fewer connections of any kind. Who holds their lock can commit, others can
+/// read, and who needs no lock can book. (On SQLite `row` is a lock on the file, so nobody else can book there.)
+async fn that_waits_takes_no_connection_from_others_under(database: Database, lock: &str) {
+    let world = World::own(database).with(lock).start().await;
+    let switches = json!({"lock": lock, "ttl_ms": 20_000, "wait_ms": 60_000});
+    let room = world.room_with("crowd", switches).await;
+    let other = json!({"locking": false, "wait_ms": 1000});
+    let other = world.room_with("other", other).await;
+
+    let ana = room.books("Ana", "A1");
+    let ana = ana.pausing_at("after_read").at_gate("ana").starts();
+    room.one_waits_at_gate("ana", A, "after_read").await;
+    let crowd: Vec<_> = (0..BUYERS)
+        .map(|buyer| room.books(&format!("Buyer {buyer}"), "A1").starts())
+        .collect();
+    let all = format!("doublebook_attempts_under_way {}", BUYERS + 1);
+    eventually("all wait", PATIENCE, async || {
+        let metrics = world.get(A, "/metrics").await.text;
+        metrics.contains(&all).then_some(()).ok_or(metrics)
+    })
+    .await;
+    room.looks().await;
+    if (database, lock) != (Database::Sqlite, "row") {
+        other.books("Ben", "A1").await.is("booked");
+    }
+    room.opens("ana").await;
+
+    ana.answer().await.is("booked");
+    for attempt in crowd {
+        attempt.answer().await.is("seat-taken");
+    }
+    room.audit().await.is_clean_after(1);
 }
 
 struct Crowd {

@@ -15,7 +15,7 @@ const TTL_MS: u64 = 2000;
 /// The default of a replica.
 const ZOOKEEPER_SESSION_MS: u64 = 4000;
 
-/// The next attempt is sent at the kill and needs no second try.
+/// The next attempt is sent at the kill and needs no second try. Bug 40: also when what died had rows locked.
 async fn while_holding_frees_the_seat_for_the_next_under(database: Database, lock: &str) {
     let world = World::own(database).with(lock).start().await;
     let room = world.room("killed").await.seen_from(B);

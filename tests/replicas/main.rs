@@ -65,6 +65,12 @@ mod compare;
 /// Leases that lapse, and who may release them.
 mod lease;
 
+/// Wall clocks that are wrong, and that jump.
+mod clocks;
+
+/// A commit that takes long.
+mod slow_commit;
+
 /// The races as one request.
 mod races;
 

@@ -52,6 +52,7 @@ async fn gets_in_first_when_fenced_on_write_under(database: Database, lock: &str
     room.audit().await.sold_twice("A1", &["Ana", "Ben"]);
 }
 
+/// Bug 50: with tokens claimed from the first read, hers is no longer the highest one.
 async fn is_refused_before_the_next_holders_write_when_he_has_read_under(
     database: Database,
     lock: &str,

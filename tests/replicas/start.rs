@@ -53,6 +53,93 @@ async fn five_replicas_start_together_on_an_empty_database(database: Database) {
     assert_eq!(main["switches"]["think_ms"], 100, "{main}");
 }
 
+/// Bug 39: a pooler of transactions forgets what belongs to a session, and a replica needs that: limits of its statements,
+/// prepared statements, a connection that listens. It is not used, and says why.
+#[tokio::test]
+async fn behind_a_pooler_of_transactions_it_does_not_start() {
+    let scratch = Scratch::new("pooler");
+    let direct = shared_postgres_database("pooled").await;
+    let pooler = Pooler::start(&scratch, &direct).await;
+    let port = free_ports(1);
+    let listen = format!("127.0.0.1:{port}");
+    let arguments = ["serve", "--name", "A", "--listen", &listen];
+
+    let output = scratch.join("pooled.log");
+    let pooled = Process::new(&arguments, &[("DATABASE_URL", &pooler.url)], &output);
+    scratch.ends(pooled.start());
+    eventually("why it does not start", PATIENCE, async || {
+        pooled.assert_alive();
+        let said = pooled.output();
+        let why = said.contains("waiting for the database: cannot connect")
+            && said.contains("unsupported startup parameter");
+        why.then_some(()).ok_or(said)
+    })
+    .await;
+    let said = pooled.output();
+    assert!(!said.contains("answers at"), "{said}");
+    pooled.kill();
+
+    // On the same database, without the pooler.
+    let output = scratch.join("direct.log");
+    let direct = Process::new(&arguments, &[("DATABASE_URL", &direct)], &output);
+    scratch.ends(direct.start());
+    is_ready(&direct, port).await;
+}
+
+/// A PgBouncer (Debian: pgbouncer) that pools transactions, set up as is usual; it ends with its value.
+struct Pooler {
+    url: String,
+    _process: tokio::process::Child,
+}
+
+impl Pooler {
+    async fn start(scratch: &Scratch, database: &str) -> Self {
+        let port = free_ports(1);
+        let url: reqwest::Url = database.parse().expect("a URL");
+        let settings = format!(
+            "[databases]
+             * = host=127.0.0.1 port={} user={} password={}
+             [pgbouncer]
+             listen_addr = 127.0.0.1
+             listen_port = {port}
+             unix_socket_dir =
+             auth_type = any
+             pool_mode = transaction
+             ignore_startup_parameters = extra_float_digits
+             ",
+            url.port().expect("a port"),
+            url.username(),
+            url.password().unwrap_or_default(),
+        );
+        let file = scratch.join("pgbouncer.ini");
+        std::fs::write(&file, settings).expect("a file");
+        let mut command = tokio::process::Command::new("pgbouncer");
+        // It refuses to run as root.
+        if nix::unistd::Uid::effective().is_root() {
+            command.args(["-u", "nobody"]);
+        }
+        let process = command
+            .arg(file)
+            .stdin(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("pgbouncer starts (Debian: pgbouncer)");
+        scratch.ends(process.id().expect("it runs"));
+        eventually("pgbouncer answers", PATIENCE, async || {
+            let connected = tokio::net::TcpStream::connect(("127.0.0.1", port)).await;
+            connected.map(drop).map_err(|error| error.to_string())
+        })
+        .await;
+        let mut url = url;
+        url.set_port(Some(port)).expect("a port");
+        Self {
+            url: url.to_string(),
+            _process: process,
+        }
+    }
+}
+
 /// Two of one name would each be taken for the other.
 #[tokio::test]
 async fn a_name_that_is_taken_is_one_line_and_exit_code_2() {

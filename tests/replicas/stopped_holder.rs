@@ -25,6 +25,7 @@ async fn sells_twice_unfenced_under(database: Database, lock: &str) {
     }
 }
 
+/// Bug 37.
 async fn is_refused_by_the_fence_under(database: Database, lock: &str) {
     let world = World::own(database).with(lock).start().await;
     for _ in 0..runs() {

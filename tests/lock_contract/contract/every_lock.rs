@@ -17,7 +17,8 @@ use crate::pair::{
     PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken, key, soon, wish,
 };
 
-/// Twelve tasks on two services count to 120 with a read, a pause and a write. A second holder loses a count.
+/// Twelve tasks on two services count to 120 with a read, a pause and a write. A second holder loses a count. Bug 27: six
+/// of them share one service, and all of them one host.
 pub async fn two_holders_never_overlap(pair: &Pair) -> Result<()> {
     const ROUNDS: u64 = 10;
     let counter = Arc::new(AtomicU64::new(0));

@@ -10,11 +10,12 @@ use doublebook::lock::{
 
 use super::{
     LEASE, connect,
-    nodes::{Nodes, is_unavailable, until_available},
+    nodes::{Nodes, until_available},
     pair_of,
 };
 use crate::pair::{
-    LONG, Pair, at_once, claim, eventually, free, get, grant, is_taken, key, soon, wish,
+    LONG, Pair, at_once, claim, eventually, free, get, grant, is_taken, is_unavailable, key, soon,
+    wish,
 };
 
 /// A lease that outlasts some failed renewals.

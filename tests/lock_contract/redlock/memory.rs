@@ -12,16 +12,14 @@ use doublebook::lock::{
 };
 use futures_util::future::try_join_all;
 
-use super::{
-    connect,
-    nodes::{Nodes, is_unavailable},
-};
-use crate::pair::{Pair, claim, eventually, get, grant, key, soon, wish};
+use super::{connect, nodes::Nodes};
+use crate::pair::{Pair, claim, eventually, get, grant, is_unavailable, key, soon, wish};
 
 /// All leases here are short, since a node that has lost its memory keeps silent for as long as the longest of them.
 const LEASE: Duration = Duration::from_millis(800);
 
 const MARK: &str = "{doublebook}:redlock:member";
+const RECORD: &str = "{doublebook}:redlock:record";
 
 fn short(texts: &[&str]) -> Wish {
     Wish {
@@ -245,6 +243,31 @@ async fn replicas_that_start_together_make_one_redlock_with_one_name() -> Result
     }
     ensure!(names.len() == 1 && marks.len() == 1, "{names:?} {marks:?}");
     ensure!(!names.contains("drawn later"), "{names:?}");
+    Ok(())
+}
+
+/// Nobody is told a name that is overwritten later: it would be compared with that for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_that_draw_at_the_same_time_are_told_one_name() -> Result<()> {
+    let (_, nodes) = connect().await?;
+    let replicas: Vec<_> = (0..6).map(|_| nodes.open()).collect::<Result<_>>()?;
+    for round in 0..30 {
+        for node in 0..5 {
+            nodes.run::<()>(node, &["HDEL", RECORD, "name"]).await?;
+        }
+        let named = replicas.iter().map(async |replica| {
+            let draw = Owner::random().to_string();
+            let mut name = None;
+            eventually("it has a name", async || {
+                name = replica.server(&draw).await.ok().flatten();
+                name.is_some()
+            })
+            .await?;
+            anyhow::Ok(name.map(|server| server.id))
+        });
+        let names: BTreeSet<_> = try_join_all(named).await?.into_iter().collect();
+        ensure!(names.len() == 1, "round {round}: {names:?}");
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::Result;
 use doublebook::{
-    lock::{LockError, LockService, systems::Redlock},
+    lock::{LockService, systems::Redlock},
     stack::{Launcher, RedisServer, redlock},
 };
 use futures_util::future::try_join_all;
@@ -108,10 +108,6 @@ impl Nodes {
             cable.mute_all(swallow);
         }
     }
-}
-
-pub fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
-    matches!(answer, Err(LockError::Unavailable { .. }))
 }
 
 /// Asks again and again until the nodes vote.

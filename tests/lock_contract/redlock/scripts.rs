@@ -7,6 +7,7 @@ use super::nodes::Nodes;
 const NODE: &str = include_str!("../../../src/lock/systems/redlock/node.lua");
 const ASK: &str = include_str!("../../../src/lock/systems/redlock/ask.lua");
 const WRITE: &str = include_str!("../../../src/lock/systems/redlock/write.lua");
+const NAME: &str = include_str!("../../../src/lock/systems/redlock/name.lua");
 const RENEW: &str = include_str!("../../../src/lock/systems/redlock/renew.lua");
 const RELEASE: &str = include_str!("../../../src/lock/systems/redlock/release.lua");
 
@@ -54,6 +55,27 @@ impl Node {
     async fn value(&self) -> Result<Option<String>> {
         self.0.run(0, &["GET", LOCK]).await
     }
+}
+
+#[tokio::test]
+async fn a_name_replaces_only_the_one_that_was_seen() -> Result<()> {
+    let node = Node::start().await?;
+    for (words, has) in [
+        (&["look"][..], ""),
+        (&["take", "first", ""], "first"),
+        // Drawn by somebody who saw no name there.
+        (&["take", "second", ""], "first"),
+        (&["take", "third", "first"], "third"),
+        // The reply was lost.
+        (&["take", "third", "first"], "third"),
+        (&["look"], "third"),
+        (&["forget"], ""),
+        (&["look"], ""),
+    ] {
+        let answer = node.run(NAME, words).await?;
+        ensure!(answer == ["name", has], "{words:?}: {answer:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

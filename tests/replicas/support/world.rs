@@ -1,5 +1,6 @@
 //! Two replicas, the database and the lock servers that they share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -55,6 +56,7 @@ pub struct Running {
     redis_urls: Vec<String>,
     postgres: Option<Mutex<PostgresServer>>,
     replicas: [Process; 2],
+    own_clocks: bool,
     ports: [u16; 2],
     folder: Folder,
 }
@@ -238,6 +240,11 @@ impl World {
         &self.running.redis[0]
     }
 
+    /// Sets the wall clock of a replica this far off the machine's, in seconds.
+    pub fn sets_clock(&self, replica: Replica, seconds: i64) {
+        set_clock(&self.running.folder, replica, seconds);
+    }
+
     /// The PostgreSQL of this world alone.
     pub fn postgres(&self) -> &Mutex<PostgresServer> {
         self.running
@@ -313,6 +320,7 @@ pub struct Own {
     own_postgres: bool,
     redis_servers: usize,
     all_locks: bool,
+    clocks: Option<[i64; 2]>,
 }
 
 impl Own {
@@ -323,6 +331,7 @@ impl Own {
             own_postgres: false,
             redis_servers: 1,
             all_locks: false,
+            clocks: None,
         }
     }
 
@@ -354,6 +363,12 @@ impl Own {
     /// Each replica with a Redis of its own, as two hosts that were set up carelessly.
     pub fn with_a_redis_each(mut self) -> Self {
         self.redis_servers = 2;
+        self
+    }
+
+    /// Each replica with a wall clock of its own, at first this many seconds off the machine's.
+    pub fn with_clocks(mut self, seconds: [i64; 2]) -> Self {
+        self.clocks = Some(seconds);
         self
     }
 
@@ -414,6 +429,17 @@ impl Own {
             ];
             let others = lock_servers.iter();
             environment.extend(others.map(|(name, address)| (*name, address.as_str())));
+            let clock = clock(&folder, replica).display().to_string();
+            if let Some(seconds) = self.clocks {
+                set_clock(&folder, replica, seconds[replica as usize]);
+                environment.extend([
+                    ("LD_PRELOAD", FAKE_CLOCK),
+                    ("FAKETIME_TIMESTAMP_FILE", &clock),
+                    ("FAKETIME_NO_CACHE", "1"),
+                    // What a machine's clock does to a program when somebody sets it.
+                    ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+                ]);
+            }
             let output = folder.join(&format!("{}.log", replica.name()));
             Process::new(&arguments, &environment, &output)
         });
@@ -424,9 +450,45 @@ impl Own {
             redis_urls,
             postgres,
             replicas,
+            own_clocks: self.clocks.is_some(),
             ports,
             folder,
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.own_clocks {
+            for replica in &self.replicas {
+                forget_clock(replica);
+            }
+        }
+    }
+}
+
+/// libfaketime (Debian: faketime), in the folder of libraries of this machine.
+const FAKE_CLOCK: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
+
+/// The file in which a replica's clock is set.
+fn clock(folder: &Folder, replica: Replica) -> PathBuf {
+    folder.join(&format!("{}.clock", replica.name()))
+}
+
+/// All of it or nothing: the replica reads it whenever it asks for the time.
+fn set_clock(folder: &Folder, replica: Replica, seconds: i64) {
+    let draft = folder.join(&format!("{}.clock-draft", replica.name()));
+    std::fs::write(&draft, format!("{seconds:+}")).expect("a file for the clock");
+    std::fs::rename(&draft, clock(folder, replica)).expect("a clock that is set");
+}
+
+/// Ends the replica and what libfaketime leaves behind of a process that is killed.
+fn forget_clock(replica: &Process) {
+    let pid = replica.pid();
+    replica.kill();
+    for left in ["sem.faketime_sem_", "faketime_shm_"] {
+        // It may have removed them itself.
+        let _ = std::fs::remove_file(format!("/dev/shm/{left}{pid}"));
     }
 }
 

@@ -288,8 +288,16 @@ fn ask_all<T, F>(nodes: &Nodes, request: impl Fn(Arc<Node>) -> F) -> Answers<T>
 where
     F: Future<Output = Result<T, Absence>> + Send + 'static,
 {
+    ask_each(nodes, |_, node| request(node))
+}
+
+/// As [`ask_all`], each with a question of its own.
+fn ask_each<T, F>(nodes: &Nodes, request: impl Fn(usize, Arc<Node>) -> F) -> Answers<T>
+where
+    F: Future<Output = Result<T, Absence>> + Send + 'static,
+{
     let requests = nodes.iter().enumerate().map(|(number, node)| {
-        let answer = request(node.clone());
+        let answer = request(number, node.clone());
         let numbered = async move { (number, answer.await) };
         Box::pin(numbered) as BoxFuture<'static, _>
     });

@@ -1,15 +1,16 @@
 //! The name that the nodes of a Redlock have in common, so that replicas can notice that they use different ones.
 //!
 //! A majority of the nodes has it. It is drawn when no majority has one: the nodes are new, or so many have lost their
-//! memory that it counts as a new lock server. Two replicas that draw at the same time overwrite each other until a
-//! majority agrees; whoever compares meanwhile is told to come back.
+//! memory that it counts as a new lock server. Of replicas that draw at the same time, the first one at a node names it:
+//! nobody replaces a name that it has not seen, so one that a majority has stays. When no majority has one yet, whoever
+//! compares is told to come back.
 
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 
 use super::{
-    Absences, Answers, Failure, Nodes, ask_all, no_majority,
+    Absences, Answers, Failure, Nodes, ask_all, ask_each, no_majority,
     node::{Absence, Mark},
     quorum::majority,
     unavailable,
@@ -17,7 +18,8 @@ use super::{
 
 /// What the nodes said when they were asked for their names.
 struct Names {
-    names: Vec<Option<String>>,
+    /// By the number of the node.
+    names: BTreeMap<usize, Option<String>>,
     absences: Absences,
 }
 
@@ -25,9 +27,9 @@ struct Names {
 pub(super) async fn name(nodes: &Nodes, mark: Mark, draw: &str) -> Result<String, Failure> {
     let names = read(nodes, &mark).await?;
     if let Some(name) = names.of_a_majority(nodes) {
-        if names.names.iter().flatten().count() < names.names.len() {
+        if names.names.values().any(Option::is_none) {
             // A node that was away when it was drawn.
-            write(nodes, &mark, &name, false).await?;
+            write(nodes, &mark, &name, |_| None).await?;
         }
         return Ok(name);
     }
@@ -39,7 +41,7 @@ pub(super) async fn name(nodes: &Nodes, mark: Mark, draw: &str) -> Result<String
             &names.absences,
         )));
     }
-    let names = write(nodes, &mark, draw, true).await?;
+    let names = write(nodes, &mark, draw, |node| names.of(node)).await?;
     names.of_a_majority(nodes).ok_or_else(|| {
         Failure::Unavailable(unavailable(
             nodes,
@@ -57,10 +59,16 @@ async fn read(nodes: &Nodes, mark: &Mark) -> Result<Names, Failure> {
     Names::hear(nodes, answers).await
 }
 
-async fn write(nodes: &Nodes, mark: &Mark, name: &str, anyhow: bool) -> Result<Names, Failure> {
-    let answers = ask_all(nodes, |node| {
-        let (mark, name) = (mark.clone(), name.to_owned());
-        async move { node.set_name(&mark, &name, anyhow).await }
+/// Gives this name to each node that still has the one that was seen there.
+async fn write(
+    nodes: &Nodes,
+    mark: &Mark,
+    name: &str,
+    seen: impl Fn(usize) -> Option<String>,
+) -> Result<Names, Failure> {
+    let answers = ask_each(nodes, |number, node| {
+        let (mark, name, seen) = (mark.clone(), name.to_owned(), seen(number));
+        async move { node.set_name(&mark, &name, seen.as_deref()).await }
     });
     Names::hear(nodes, answers).await
 }
@@ -69,10 +77,12 @@ impl Names {
     /// Waits for all nodes. A node of another Redlock means that this one was put together wrongly, and two halves
     /// might be used as two locks; so it is an error even if a majority is right.
     async fn hear(nodes: &Nodes, mut answers: Answers<Option<String>>) -> Result<Self, Failure> {
-        let (mut names, mut absences) = (Vec::new(), Absences::new());
+        let (mut names, mut absences) = (BTreeMap::new(), Absences::new());
         while let Some((node, answer)) = answers.next().await {
             match answer {
-                Ok(name) => names.push(name),
+                Ok(name) => {
+                    names.insert(node, name);
+                }
                 Err(absence) => {
                     absences.insert(node, absence);
                 }
@@ -91,10 +101,15 @@ impl Names {
         Ok(Self { names, absences })
     }
 
+    /// What this node said.
+    fn of(&self, node: usize) -> Option<String> {
+        self.names.get(&node).cloned().flatten()
+    }
+
     /// The name that most have, and how many.
     fn most(&self) -> Option<(&String, usize)> {
         let mut counts = BTreeMap::new();
-        for name in self.names.iter().flatten() {
+        for name in self.names.values().flatten() {
             *counts.entry(name).or_insert(0) += 1;
         }
         counts.into_iter().max_by_key(|&(_, count)| count)

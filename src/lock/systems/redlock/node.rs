@@ -267,33 +267,31 @@ impl Node {
 
     /// The name of the Redlock that the node has; `None` if it has none.
     pub(super) async fn name(&self, mark: &Mark) -> Result<Option<String>, Absence> {
-        self.run_name(mark, "", false).await
+        self.run_name(mark, &["look"]).await
     }
 
     /// Takes the name of the Redlock away from the node.
     pub(super) async fn forget_name(&self, mark: &Mark) -> Result<(), Absence> {
-        self.run_name(mark, "", true).await?;
+        self.run_name(mark, &["forget"]).await?;
         Ok(())
     }
 
-    /// Gives the node a name, in place of another only if `anyhow`, and says which it has now.
+    /// Gives the node a name if it still has the one that was seen there, and says which it has now.
     pub(super) async fn set_name(
         &self,
         mark: &Mark,
         name: &str,
-        anyhow: bool,
+        seen: Option<&str>,
     ) -> Result<Option<String>, Absence> {
-        self.run_name(mark, name, anyhow).await
+        let words = ["take", name, seen.unwrap_or_default()];
+        self.run_name(mark, &words).await
     }
 
-    async fn run_name(
-        &self,
-        mark: &Mark,
-        name: &str,
-        anyhow: bool,
-    ) -> Result<Option<String>, Absence> {
+    async fn run_name(&self, mark: &Mark, words: &[&str]) -> Result<Option<String>, Absence> {
         let mut call = about(&NAME, mark);
-        call.arg(name).arg(u8::from(anyhow));
+        for word in words {
+            call.arg(*word);
+        }
         let answer = self
             .run(&call, Patience::for_memory(), Repeat::Once)
             .await?;
