@@ -1,10 +1,10 @@
 //! The page of a room by keyboard alone, in one long sitting.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use thirtyfour::Key;
 
 use crate::browser::{Browser, address};
-use crate::support::{A, Database, PATIENCE, Room, World, eventually};
+use crate::support::{A, Database, Room, World};
 
 on_both_databases!(all_of_the_page_works_by_keyboard_alone);
 
@@ -231,18 +231,4 @@ async fn goes_to_a_room_of_its_own(browser: &Browser, page: &str) {
     browser.presses(Key::Enter).await;
     browser.is_live().await;
     browser.reads(".top", &format!("room {name}")).await;
-}
-
-impl Browser {
-    async fn has_set(&self, room: &Room, name: &str, value: &Value) {
-        eventually(name, PATIENCE, async || {
-            let switches = room.looks().await["switches"].clone();
-            if switches[name] == *value {
-                Ok(())
-            } else {
-                Err(switches.to_string())
-            }
-        })
-        .await;
-    }
 }

@@ -232,6 +232,19 @@ impl Browser {
         count.as_u64().expect("a count")
     }
 
+    /// Waits until a switch of the room has this value: the page shows a choice before it was sent.
+    pub async fn has_set(&self, room: &Room, name: &str, value: &Value) {
+        eventually(name, PATIENCE, async || {
+            let switches = room.looks().await["switches"].clone();
+            if switches[name] == *value {
+                Ok(())
+            } else {
+                Err(switches.to_string())
+            }
+        })
+        .await;
+    }
+
     /// Whose a seat is, as the page shows it, in the order of names.
     pub async fn buyers(&self, seat: &str) -> Vec<String> {
         let script = format!(
