@@ -40,7 +40,7 @@ pub async fn make_main(database: &Database, lock: LockName) -> anyhow::Result<()
         return Ok(());
     }
     let mut transaction = database.begin(REQUEST_LIMIT).await?;
-    let (layout, switches) = (Layout::default(), Switches::of_main(lock));
+    let (layout, switches) = (Layout::default(), Switches::for_people(lock));
     room::store::make(&mut transaction, &main, &layout, &switches).await?;
     transaction
         .commit()

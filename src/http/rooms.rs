@@ -88,7 +88,7 @@ pub async fn put(
     let layout = Layout::try_from(body?.0)?;
     let lock = app.locks.default_lock();
     let switches = if name.is_main() {
-        Switches::of_main(lock)
+        Switches::for_people(lock)
     } else {
         Switches::on(lock)
     };

@@ -16,8 +16,8 @@ pub const WAIT_MS: RangeInclusive<u32> = 0..=60_000;
 /// What `think_ms` may be.
 pub const THINK_MS: RangeInclusive<u32> = 0..=10_000;
 
-/// The room `main` thinks a little, so that a race there has a window to happen in.
-const THINK_MS_IN_MAIN: u32 = 100;
+/// The room `main` and those that are made on the page think a little, so that a race has a window to happen in.
+const THINK_MS_FOR_PEOPLE: u32 = 100;
 
 /// Whether a late holder's write is refused by its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -106,10 +106,10 @@ impl Switches {
         }
     }
 
-    /// The switches that `main` is made with.
-    pub fn of_main(lock: LockName) -> Self {
+    /// The switches that `main` is made with, and a room that somebody makes on the page, to see races in it.
+    pub fn for_people(lock: LockName) -> Self {
         Self {
-            think_ms: THINK_MS_IN_MAIN,
+            think_ms: THINK_MS_FOR_PEOPLE,
             ..Self::on(lock)
         }
     }

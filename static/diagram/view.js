@@ -63,6 +63,9 @@ export class Diagram {
     this.#race = race;
     this.live = live;
     this.place.hidden = race.records.length === 0;
+    // A race is known by any of its attempts.
+    const id = race.records[0]?.attempt ?? '';
+    this.link.setAttribute('href', `/rooms/${encodeURIComponent(this.room)}?race=${encodeURIComponent(id)}#race`);
     this.#offerChoice(race);
     this.#draw();
   }
@@ -70,7 +73,7 @@ export class Diagram {
   #tools() {
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ does) =>
       make('button', { type: 'button', class: 'button small', 'aria-label': label, title: label, onclick: does }, text);
-    const link = make('a', { href: `/rooms/${encodeURIComponent(this.room)}?race=last#race` }, 'Link to this race');
+    this.link = make('a', {}, 'Link to this race');
     return make(
       'div',
       { class: 'tools' },
@@ -85,7 +88,7 @@ export class Diagram {
         { class: 'saving' },
         button('SVG', 'Save as SVG', () => this.#saveSvg()),
         button('Mermaid', 'Save as Mermaid', () => this.#saveMermaid()),
-        link,
+        this.link,
       ),
     );
   }
@@ -120,7 +123,9 @@ export class Diagram {
     }
     const whole = tell(race);
     this.story = tell({ ...race, records });
-    setText(this.sentence, this.live ? 'The race is running…' : explain(this.#row ? this.story : whole));
+    // What is drawn is explained, unless nothing went wrong in it and something did elsewhere.
+    const told = this.#row || this.story.violations.length > 0 ? this.story : whole;
+    setText(this.sentence, this.live ? 'The race is running…' : explain(told));
     this.sentence.classList.toggle('wrong', !this.live && whole.violations.length > 0);
     this.lens.hidden = Boolean(this.live) || this.story.overlaps.length === 0;
     const enlarged = Number(getComputedStyle(this.place).getPropertyValue('--enlarged')) || 1;

@@ -13,6 +13,7 @@ on_both_databases!(
     paused_holder_without_fence,
     paused_holder_with_fence,
     a_race_that_runs_is_said_to_run_and_another_is_refused,
+    a_link_to_a_race_says_when_another_one_was_run_since,
 );
 
 /// Long enough that two who are sent at once are in the same section, on any machine.
@@ -25,6 +26,29 @@ async fn opened(database: Database, switches: Value) -> (World, Room, Browser) {
     let browser = Browser::starts().await;
     browser.opens(&world, A, &room).await;
     (world, room, browser)
+}
+
+async fn a_link_to_a_race_says_when_another_one_was_run_since(database: Database) {
+    let (world, _, browser) = opened(database, json!({"think_ms": 50})).await;
+    browser.races("one-seat").await;
+    let link = "return document.querySelector('#diagram .saving a').href";
+    let link = browser.asks(link, Vec::new()).await;
+    let link = link.as_str().expect("an address");
+    assert!(link.starts_with(&world.url(A)), "{link}");
+
+    browser.goes_to(link).await;
+    browser.has_drawn_the_race().await;
+    assert_eq!(browser.count("#race .warning").await, 0);
+
+    browser.races("crossing").await;
+    // Or the browser would stay where it is.
+    browser.goes_to(&format!("{}/rooms", world.url(A))).await;
+    browser.goes_to(link).await;
+    browser
+        .reads("#race .warning", "Another race was run since")
+        .await;
+    browser.reads("#race h2", "Crossing transfers").await;
+    browser.was_well_behaved().await;
 }
 
 async fn one_seat(database: Database) {

@@ -75,6 +75,8 @@ async fn draw(app: &App, place: Place, request: &RequestParts) -> Result<Respons
 /// What the address asks for besides the room. What cannot be read is not asked for.
 struct Asked {
     attempts: Vec<Uuid>,
+    /// An attempt of the race that a link means.
+    race: Option<Uuid>,
     buyer: Option<Name>,
 }
 
@@ -87,7 +89,9 @@ impl Asked {
         let fields = Fields::parse(query.as_bytes()).unwrap_or_default();
         let attempts = fields.all("attempt").take(MOST_ATTEMPTS);
         let buyer = fields.first("buyer");
+        let race = fields.first("race");
         Self {
+            race: race.and_then(|text| Uuid::try_parse(text).ok()),
             attempts: attempts
                 .filter_map(|text| Uuid::try_parse(text).ok())
                 .collect(),
@@ -123,6 +127,8 @@ impl Found {
 struct Last {
     switches: Switches,
     race: Option<LastRace>,
+    /// It is another one than was asked for.
+    is_another: bool,
     attempts: Vec<AttemptView>,
 }
 
@@ -132,9 +138,14 @@ impl Last {
         let attempts = join_all(attempts.map(|&attempt| told(app, name, attempt)));
         let (room, attempts) = tokio::join!(switches_and_race(app, name), attempts);
         let (switches, race) = room?;
+        let is_another = asked.race.is_some_and(|wanted| {
+            let raced = race.iter().flat_map(|race| &race.attempts);
+            raced.into_iter().all(|raced| raced.attempt != wanted)
+        });
         Ok(Self {
             switches,
             race,
+            is_another,
             attempts: attempts.into_iter().flatten().collect(),
         })
     }
@@ -194,6 +205,7 @@ struct Parts {
     summary: Summary,
     races: Vec<RaceButton>,
     last: Option<LastRaceView>,
+    is_another: bool,
     attempts: Vec<AttemptView>,
     switches: Vec<SwitchView>,
     switches_as_drawn: String,
@@ -209,6 +221,7 @@ impl Parts {
             summary: Summary::new(switches, app.locks.why_not(lock)),
             races: race_buttons(last.race.as_ref()),
             last: last.race.as_ref().map(LastRaceView::new),
+            is_another: last.is_another,
             attempts: last.attempts.clone(),
             switches_as_drawn: as_drawn(&board),
             switches: board,
@@ -315,11 +328,12 @@ mod tests {
             "attempt=x&buyer=",
             "attempt&buyer=%00",
             "buyer=%ff",
+            "race=last",
             "&=&%",
         ] {
             let asked = Asked::parse(query);
             assert!(
-                asked.attempts.is_empty() && asked.buyer.is_none(),
+                asked.attempts.is_empty() && asked.buyer.is_none() && asked.race.is_none(),
                 "{query}"
             );
         }

@@ -93,7 +93,7 @@ async fn try_to_make(app: &App, form: Result<Fields, Problem>) -> Result<RoomNam
         .parse()
         .map_err(|error: NotARoomName| InvalidField::new("room", error.to_string()))?;
     if !names(app).await?.contains(&room) {
-        let switches = Switches::on(app.locks.default_lock());
+        let switches = Switches::for_people(app.locks.default_lock());
         let change = Change::LayOut(Layout::default(), switches);
         room::change(&app.database, &name, &change).await?;
     }

@@ -53,7 +53,10 @@ pub async fn send(
 fn meant(mut replicas: Vec<Replica>, via: &str) -> Result<Vec<Replica>, InvalidField> {
     replicas.retain(|replica| replica.alive && (via == ALL || replica.name == via));
     if replicas.is_empty() {
-        return Err(InvalidField::new("via", "must be a replica that answers"));
+        return Err(InvalidField::new(
+            "via",
+            "must be a replica that answers; nothing was booked or moved",
+        ));
     }
     Ok(replicas)
 }
