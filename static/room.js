@@ -56,10 +56,10 @@ for (const [name, does] of Object.entries(events)) {
 }
 stream.addEventListener('open', () => {
   pulse.heard();
-  sayConnected();
+  sayConnected(replicas);
 });
 pulse.addEventListener('gone', () => sayBroken(replicas));
-pulse.addEventListener('back', sayConnected);
+pulse.addEventListener('back', () => sayConnected(replicas));
 stream.addEventListener('broken', (event) => {
   // One that breaks off once comes back at once; nobody needs to know.
   if (/** @type {CustomEvent} */ (event).detail > 1) {

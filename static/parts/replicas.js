@@ -11,6 +11,7 @@ const GONE = 'does not answer';
 export class Replicas {
   /** @type {Map<string, string>} where each replica has this page */ #pages = new Map();
   /** @type {Map<string, string>} what was said of each */ #words = new Map();
+  /** @type {Replica[]} as they were told last */ #told = [];
 
   /** @param {string} me */
   constructor(me) {
@@ -32,8 +33,21 @@ export class Replicas {
         this.#pages.set(name, url.replace(/\/+$/, '') + location.pathname + location.search);
       }
     }
-    this.list.replaceChildren(...replicas.map((replica) => this.#entry(replica)));
+    this.#told = replicas;
+    this.#draw(replicas);
     this.#sayWhatIsNew(replicas);
+  }
+
+  /** Shows whether the page's own replica answers: it cannot tell that itself. @param {boolean} answers */
+  showOwn(answers) {
+    if (this.#told.length > 0) {
+      this.#draw(this.#told.map((replica) => (replica.name === this.me ? { ...replica, alive: answers } : replica)));
+    }
+  }
+
+  /** @param {Replica[]} replicas */
+  #draw(replicas) {
+    this.list.replaceChildren(...replicas.map((replica) => this.#entry(replica)));
   }
 
   /** @param {Replica} replica */
@@ -81,6 +95,7 @@ export function sayBroken(replicas) {
     // It stands there; drawn anew, it would be read out again and take the focus from its links.
     return;
   }
+  replicas.showOwn(false);
   const others = replicas.elsewhere().flatMap(([name, page]) => [' ', make('a', { class: 'button', href: page, onclick: takeBuyerAlong }, 'Go on at replica ', bdi(name))]);
   place.replaceChildren('Replica ', bdi(replicas.me), ' does not answer; trying again. What you see may be old.', ...others);
   place.hidden = false;
@@ -94,6 +109,11 @@ function takeBuyerAlong({ currentTarget }) {
   link.href = page.href;
 }
 
-export function sayConnected() {
-  byId('link-state').hidden = true;
+/** @param {Replicas} replicas */
+export function sayConnected(replicas) {
+  const place = byId('link-state');
+  if (!place.hidden) {
+    place.hidden = true;
+    replicas.showOwn(true);
+  }
 }

@@ -70,10 +70,12 @@ async fn a_page_whose_own_replica_stands_still_says_so(database: Database) {
     browser
         .reads("#link-state", "Replica A does not answer")
         .await;
+    browser.reads("#replicas", "A does not answer").await;
     room.books("Zoe", "A1").on(B).await.is("booked");
 
     world.process(A).signal(Signal::SIGCONT);
     browser.says_nothing_of_its_link().await;
+    browser.reads("#replicas", "A alive").await;
     browser.shows("A1", &["Zoe"]).await;
     browser.goes_on(&room, "A2", "A3").await;
     browser.was_well_behaved_but(&BROKEN).await;
