@@ -102,6 +102,8 @@ struct Running {
 
 async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Running> {
     plan.missing().iter().for_each(say);
+    // Java servers take seconds.
+    say("starting the servers, then the replicas");
     let launcher = Launcher::of_this_program().context("cannot find this program's own file")?;
     let servers = Servers::start(plan, &launcher, folder).await?;
     let addresses = Addresses::of(plan, &servers, folder)?;
