@@ -1,7 +1,7 @@
 //! The feed of a room: what attempts do on this replica, told as it happens to whoever listens.
 //!
 //! Promises: telling never waits; a room to which nobody listens costs one look at a number; a listener hears of
-//! something at most [`COLLECT`] after it was told. Does not promise all: a listener that falls behind hears
+//! something at most twice [`COLLECT`] after it was told. Does not promise all: a listener that falls behind hears
 //! [`Told::Untold`] instead of what it missed, and of a room in which more attempts begin than anybody could follow only
 //! some are told, each of them whole.
 
@@ -218,8 +218,10 @@ impl Listener {
                 until
             }
         };
-        // Nobody is woken by what is told meanwhile.
-        tokio::time::sleep_until(until).await;
+        // Nobody is woken by what is told meanwhile. When there is enough for a batch, the rest must not wait for it.
+        if self.receiver.len() + 1 < MOST_AT_ONCE {
+            tokio::time::sleep_until(until).await;
+        }
         self.take()
     }
 
@@ -362,17 +364,32 @@ mod tests {
     async fn what_is_told_at_once_is_heard_together_and_in_order_and_nothing_twice() {
         let feeds = Arc::new(Feeds::default());
         let mut listener = feeds.listen("main");
-        for number in 0..=MOST_AT_ONCE {
-            feeds.tell("main", || race(number));
-        }
+        let tell = |numbers: std::ops::RangeInclusive<usize>| {
+            numbers.for_each(|number| feeds.tell("main", || race(number)));
+        };
         let never = Duration::ZERO;
+        tell(0..=1);
         // Somebody who has something else to do meanwhile.
         assert!(tokio::time::timeout(never, listener.next()).await.is_err());
+        tell(2..=MOST_AT_ONCE);
         let together = listener.next().await;
         let rest = listener.next().await;
         assert_eq!((together.len(), rest.len()), (MOST_AT_ONCE, 1));
         let times = together.iter().chain(&rest).map(|told| told.at_ms());
         assert!(times.eq((0..=MOST_AT_ONCE).map(|number| Some(number as f64))));
+    }
+
+    #[tokio::test]
+    async fn who_hears_enough_for_a_batch_does_not_wait_for_more() {
+        let feeds = Arc::new(Feeds::default());
+        let mut listener = feeds.listen("main");
+        for number in 0..2 * MOST_AT_ONCE {
+            feeds.tell("main", || race(number));
+        }
+        for _ in 0..2 {
+            let at_once = tokio::time::timeout(Duration::ZERO, listener.next()).await;
+            assert_eq!(at_once.map(|heard| heard.len()), Ok(MOST_AT_ONCE));
+        }
     }
 
     fn race(number: usize) -> Told {
