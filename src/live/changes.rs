@@ -1,8 +1,8 @@
 //! Changes of seats, wallets, audit and switches, read from the database while somebody watches.
 //!
 //! Promises: a change is told at most [`LOOK_ANYWAY`] and one look after its commit, whichever replica made it and
-//! whether or not it was heard of; looks take a small share of the time, however large the room is. A database that
-//! does not answer delays changes and nothing else.
+//! whether or not it was heard of, and [`LONGEST_REST`] where looks take long; looks take a small share of the time, as
+//! long as one takes less than a fiftieth of that. A database that does not answer delays changes and nothing else.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
