@@ -8,29 +8,31 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use sqlx::ConnectOptions;
 use sqlx::migrate::Migrator;
+use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use super::DatabaseError;
 use super::pool::AnyPool;
 use super::session::{Session, Transaction};
+use crate::lock::systems::TablePool;
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// Connections for plain reads, per replica. With the three below, two replicas stay under PostgreSQL's default of 100.
-const READ_CONNECTIONS: u32 = 6;
+const READ_CONNECTIONS: usize = 6;
 /// Connections for business transactions. Apart from the reads: an attempt that is paused before its commit must not
 /// keep anybody from looking where it stands.
-const WRITE_CONNECTIONS: u32 = 10;
+const WRITE_CONNECTIONS: usize = 10;
 /// Connections for attempts under `row`, which hold theirs while they wait and think.
-const ROW_CONNECTIONS: u32 = 24;
+const ROW_CONNECTIONS: usize = 24;
 /// Connections of the lock table; it makes one more, to listen.
 const LEASE_CONNECTIONS: u32 = 4;
 
 /// SQLite has one writer at a time: a second connection would only poll for the file against the first.
-const SQLITE_WRITERS: u32 = 1;
-const SQLITE_READERS: u32 = 4;
+const SQLITE_WRITERS: usize = 1;
+const SQLITE_READERS: usize = 4;
 const SQLITE_LEASES: u32 = 2;
 
 /// PostgreSQL ends any statement after this, whatever became of its client: longer than the longest wait.
@@ -55,7 +57,7 @@ pub struct Database {
     reads: AnyPool,
     writes: AnyPool,
     rows: AnyPool,
-    leases: AnyPool,
+    leases: TablePool,
 }
 
 /// Where a database is: `postgres://…`, `postgresql://…` or `sqlite:path`.
@@ -112,20 +114,28 @@ impl Database {
                 let pool = |connections| AnyPool::postgres((*options).clone(), connections);
                 Self {
                     dialect: Dialect::Postgres,
-                    reads: pool(READ_CONNECTIONS),
-                    writes: pool(WRITE_CONNECTIONS),
-                    rows: pool(ROW_CONNECTIONS),
-                    leases: pool(LEASE_CONNECTIONS),
+                    reads: pool(READ_CONNECTIONS)?,
+                    writes: pool(WRITE_CONNECTIONS)?,
+                    rows: pool(ROW_CONNECTIONS)?,
+                    leases: TablePool::Postgres(
+                        PoolOptions::new()
+                            .max_connections(LEASE_CONNECTIONS)
+                            .connect_lazy_with(*options),
+                    ),
                 }
             }
             Address::Sqlite(options) => {
                 let pool = |connections| AnyPool::sqlite((*options).clone(), connections);
                 Self {
                     dialect: Dialect::Sqlite,
-                    reads: pool(SQLITE_READERS),
-                    writes: pool(SQLITE_WRITERS),
-                    rows: pool(SQLITE_WRITERS),
-                    leases: pool(SQLITE_LEASES),
+                    reads: pool(SQLITE_READERS)?,
+                    writes: pool(SQLITE_WRITERS)?,
+                    rows: pool(SQLITE_WRITERS)?,
+                    leases: TablePool::Sqlite(
+                        PoolOptions::new()
+                            .max_connections(SQLITE_LEASES)
+                            .connect_lazy_with(*options),
+                    ),
                 }
             }
         })
@@ -242,8 +252,8 @@ impl Database {
     }
 
     /// The pool of the lock table.
-    pub fn leases(&self) -> crate::lock::systems::TablePool {
-        self.leases.clone().into_table_pool()
+    pub fn leases(&self) -> TablePool {
+        self.leases.clone()
     }
 
     /// Closes all connections, waiting at most `limit` for those in use.

@@ -1,79 +1,78 @@
 //! One pool of connections to either database, and how a connection is got from it within a limit.
 //!
-//! sqlx retries a refused connection until its own time is over. Here a refused database is told at once, and told
-//! apart from a pool whose connections are all in use.
+//! It promises that a database that cannot be reached is told at once, and told apart from a pool whose connections are
+//! all in use; and that a connection goes back without a word to the server. It does not look after a connection that
+//! was left in the middle of a statement: [`super::Session`] closes that.
+//!
+//! sqlx's own pool asks the server after each use whether the connection still lives, in a task of its own, and tries a
+//! refused connection again until its time is over. (`docs/decisions/0016-a-pool-that-does-not-ask.md`.)
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::fmt::Debug;
+use std::time::Duration;
 
-use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::postgres::{PgConnectOptions, Postgres};
-use sqlx::sqlite::{Sqlite, SqliteConnectOptions};
-use sqlx::{ConnectOptions, Connection, Pool};
-use tokio::sync::Mutex;
+use deadpool::managed::{
+    Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleResult, WeakPool,
+};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
+use tokio::time::{sleep, timeout};
 
 use super::DatabaseError;
 
 /// A connection that lay idle for longer is asked whether it still lives before it is used.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
-/// How long a connection may be waited for before the server itself is asked whether it is there.
-const SUSPICION: Duration = Duration::from_millis(200);
-
-/// How long the answer to that question may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(3);
-
-/// Longer than any limit that callers give: theirs counts.
-const LONGEST_WAIT: Duration = Duration::from_secs(90);
-
 /// How long an unused connection is kept.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// A pool, and what was last found out about its server.
-#[derive(Debug, Clone)]
-pub(super) struct AnyPool {
-    kind: Kind,
-    probe: Arc<Mutex<Option<Found>>>,
-}
+/// The pause before a server that had no room for one more connection is asked again.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
 
+/// A pool of either kind.
 #[derive(Debug, Clone)]
-enum Kind {
-    Postgres(Pool<Postgres>),
-    Sqlite(Pool<Sqlite>),
-}
-
-/// What a probe found: why the server is out of reach, or nothing.
-#[derive(Debug, Clone)]
-struct Found {
-    at: Instant,
-    trouble: Option<String>,
+pub(super) enum AnyPool {
+    Postgres(Pool<Connector<PgConnection>>),
+    Sqlite(Pool<Connector<SqliteConnection>>),
 }
 
 /// A connection out of a pool.
 #[derive(Debug)]
 pub(super) enum Link {
-    Postgres(PoolConnection<Postgres>),
-    Sqlite(PoolConnection<Sqlite>),
+    Postgres(Object<Connector<PgConnection>>),
+    Sqlite(Object<Connector<SqliteConnection>>),
+}
+
+/// Makes the connections of a pool.
+#[derive(Debug)]
+pub(super) struct Connector<C: Connection>(C::Options);
+
+impl<C: Connection> Manager for Connector<C> {
+    type Type = C;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<C, sqlx::Error> {
+        self.0.connect().await
+    }
+
+    async fn recycle(&self, connection: &mut C, met: &Metrics) -> RecycleResult<sqlx::Error> {
+        if met.last_used() > PING_AFTER_IDLE {
+            connection.ping().await?;
+        }
+        Ok(())
+    }
 }
 
 impl AnyPool {
-    pub(super) fn postgres(options: PgConnectOptions, connections: u32) -> Self {
-        Self::new(Kind::Postgres(
-            options_of(connections).connect_lazy_with(options),
-        ))
+    pub(super) fn postgres(options: PgConnectOptions, connections: usize) -> anyhow::Result<Self> {
+        Ok(Self::Postgres(pool_of(options, connections)?))
     }
 
-    pub(super) fn sqlite(options: SqliteConnectOptions, connections: u32) -> Self {
-        Self::new(Kind::Sqlite(
-            options_of(connections).connect_lazy_with(options),
-        ))
-    }
-
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            probe: Arc::default(),
-        }
+    pub(super) fn sqlite(
+        options: SqliteConnectOptions,
+        connections: usize,
+    ) -> anyhow::Result<Self> {
+        Ok(Self::Sqlite(pool_of(options, connections)?))
     }
 
     /// A connection within `limit`.
@@ -82,101 +81,76 @@ impl AnyPool {
     /// `Unavailable` when the server cannot be reached, `Busy` when all connections stay in use.
     pub(super) async fn get(&self, limit: Duration) -> Result<Link, DatabaseError> {
         let got = async {
-            tokio::select! {
-                biased;
-                link = self.acquire() => link,
-                trouble = self.refusal() => Err(DatabaseError::Unavailable(trouble)),
+            loop {
+                match self.acquire().await {
+                    Err(DatabaseError::Busy(_)) => sleep(FULL_PAUSE).await,
+                    got => return got,
+                }
             }
         };
-        tokio::time::timeout(limit, got)
+        timeout(limit, got)
             .await
             .unwrap_or_else(|_| Err(DatabaseError::Busy("no free connection".to_owned())))
     }
 
     async fn acquire(&self) -> Result<Link, DatabaseError> {
-        Ok(match &self.kind {
-            Kind::Postgres(pool) => Link::Postgres(pool.acquire().await?),
-            Kind::Sqlite(pool) => Link::Sqlite(pool.acquire().await?),
+        let got = match self {
+            Self::Postgres(pool) => pool.get().await.map(Link::Postgres),
+            Self::Sqlite(pool) => pool.get().await.map(Link::Sqlite),
+        };
+        got.map_err(|error| match error {
+            PoolError::Backend(error) => error.into(),
+            closed => DatabaseError::Unavailable(closed.to_string()),
         })
     }
 
-    /// Returns only when the server of this pool is found to be out of reach.
-    async fn refusal(&self) -> String {
-        loop {
-            tokio::time::sleep(SUSPICION).await;
-            if let Some(trouble) = self.trouble().await {
-                return trouble;
-            }
-        }
-    }
-
-    /// One probe at a time, its result shared: a thousand waiters ask the server no more often than one.
-    async fn trouble(&self) -> Option<String> {
-        let mut last = self.probe.lock().await;
-        if let Some(found) = last.as_ref().filter(|found| found.at.elapsed() < SUSPICION) {
-            return found.trouble.clone();
-        }
-        let trouble = match &self.kind {
-            Kind::Postgres(pool) => probe(pool).await,
-            Kind::Sqlite(pool) => probe(pool).await,
-        };
-        *last = Some(Found {
-            at: Instant::now(),
-            trouble: trouble.clone(),
-        });
-        trouble
-    }
-
-    /// Closes what is idle and waits for what is in use, at most for `limit`.
+    /// Closes what is idle, in at most `limit`; what is in use is closed when it comes back.
     pub(super) async fn close(&self, limit: Duration) {
         let closed = async {
-            match &self.kind {
-                Kind::Postgres(pool) => pool.close().await,
-                Kind::Sqlite(pool) => pool.close().await,
+            match self {
+                Self::Postgres(pool) => close(pool).await,
+                Self::Sqlite(pool) => close(pool).await,
             }
         };
-        // What is still in use after the limit ends with the process.
-        let _ = tokio::time::timeout(limit, closed).await;
-    }
-
-    /// The pool itself, for the lock table, which brings statements of its own.
-    pub(super) fn into_table_pool(self) -> crate::lock::systems::TablePool {
-        match self.kind {
-            Kind::Postgres(pool) => crate::lock::systems::TablePool::Postgres(pool),
-            Kind::Sqlite(pool) => crate::lock::systems::TablePool::Sqlite(pool),
-        }
+        // What is left after the limit ends with the process.
+        let _ = timeout(limit, closed).await;
     }
 }
 
-fn options_of<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
-    PoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(LONGEST_WAIT)
-        .idle_timeout(IDLE_LIMIT)
-        .test_before_acquire(false)
-        .before_acquire(|connection: &mut DB::Connection, met| {
-            Box::pin(async move {
-                if met.idle_for > PING_AFTER_IDLE {
-                    connection.ping().await?;
-                }
-                Ok(true)
-            })
-        })
+fn pool_of<C: Connection + 'static>(
+    options: C::Options,
+    connections: usize,
+) -> anyhow::Result<Pool<Connector<C>>> {
+    let pool = Pool::builder(Connector(options))
+        .max_size(connections)
+        // The one used last: those that are not needed grow old, and are closed.
+        .queue_mode(QueueMode::Lifo)
+        .build()?;
+    tokio::spawn(close_idle(pool.weak()));
+    Ok(pool)
 }
 
-/// Why a new connection cannot be had; a server that has no room for one more, or is slow, is there all the same.
-async fn probe<DB: sqlx::Database>(pool: &Pool<DB>) -> Option<String> {
-    match tokio::time::timeout(PROBE_LIMIT, pool.connect_options().connect()).await {
-        Ok(Ok(connection)) => {
-            // A probe that cannot say goodbye is closed all the same.
-            let _ = connection.close().await;
-            None
-        }
-        Ok(Err(error)) => match DatabaseError::from(error) {
-            DatabaseError::Unavailable(trouble) => Some(trouble),
-            _ => None,
-        },
-        // A machine under load is slow to connect; that the server is away is for those to say who are told so.
-        Err(_) => None,
+/// Closes connections that nobody uses, for as long as the pool is there.
+async fn close_idle<C: Connection>(pool: WeakPool<Connector<C>>) {
+    loop {
+        sleep(IDLE_LIMIT / 2).await;
+        let Some(pool) = pool.upgrade() else {
+            return;
+        };
+        let old = pool.retain(|_, met| met.last_used() < IDLE_LIMIT).removed;
+        say_goodbye(old).await;
+    }
+}
+
+async fn close<C: Connection>(pool: &Pool<Connector<C>>) {
+    let idle = pool.retain(|_, _| false).removed;
+    pool.close();
+    say_goodbye(idle).await;
+}
+
+async fn say_goodbye(connections: Vec<impl Connection>) {
+    for connection in connections {
+        // One that cannot say goodbye is closed all the same.
+        let _ = connection.close().await;
     }
 }

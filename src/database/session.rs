@@ -7,6 +7,7 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use deadpool::managed::Object;
 use sqlx::{AssertSqlSafe, Executor};
 
 use super::pool::Link;
@@ -139,8 +140,8 @@ impl Session {
     /// Closes the socket at once, so that the server lets go of whatever this connection held.
     fn throw_away(&mut self) {
         match self.link.take() {
-            Some(Link::Postgres(connection)) => drop(connection.detach()),
-            Some(Link::Sqlite(connection)) => drop(connection.detach()),
+            Some(Link::Postgres(connection)) => drop(Object::take(connection)),
+            Some(Link::Sqlite(connection)) => drop(Object::take(connection)),
             None => {}
         }
     }
