@@ -10,8 +10,8 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
-    cargo build --release --locked --features full \
-    && cp target/release/doublebook /doublebook \
+    cargo build --profile dist --locked --features full \
+    && cp target/dist/doublebook /doublebook \
     && mkdir /empty
 
 # No shell and no package manager: the C library, certificates, and an ordinary user. Of the same Debian as the build.

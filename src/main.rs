@@ -4,7 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use doublebook::commands::{self, Cli, LogFormat, UsageError};
+use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {

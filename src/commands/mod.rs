@@ -191,7 +191,7 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
             .block_on(up::run(args, log))
             .map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => {
-            let runtime = all_cores()?;
+            let runtime = so_many_threads(args.threads)?;
             let ended = runtime.block_on(serve::run(args));
             // A name that is being looked up, or a file lock that is waited for, must not hold up the end.
             runtime.shutdown_timeout(LAST_THREADS);
@@ -213,6 +213,18 @@ const LAST_THREADS: Duration = Duration::from_millis(100);
 
 fn all_cores() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()
+}
+
+/// For one thread, tokio has a scheduler that never hands work to another one, and costs less.
+fn so_many_threads(threads: Option<u16>) -> std::io::Result<Runtime> {
+    match threads {
+        None => all_cores(),
+        Some(1) => one_core(),
+        Some(threads) => Builder::new_multi_thread()
+            .worker_threads(threads.into())
+            .enable_all()
+            .build(),
+    }
 }
 
 fn one_core() -> std::io::Result<Runtime> {

@@ -30,6 +30,9 @@ use crate::peers::{self, Peers};
 use crate::race::Running;
 use crate::section::{Gates, LeasesLeft, Locks};
 
+/// The most threads that a replica runs on: more than any machine has processors.
+const MOST_THREADS: i64 = 1024;
+
 /// How long a start waits for its database, said aloud while it waits.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -88,6 +91,15 @@ pub struct ServeArgs {
         value_name = "FOLDER"
     )]
     pub data_dir: PathBuf,
+
+    /// How many threads run it; by default as many as there are processors
+    #[arg(
+        long,
+        env = "DOUBLEBOOK_THREADS",
+        value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS),
+        value_name = "NUMBER"
+    )]
+    pub threads: Option<u16>,
 
     /// Where the lock servers are; without them there are only the locks that need none
     #[command(flatten)]

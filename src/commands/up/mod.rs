@@ -118,8 +118,10 @@ async fn start(plan: &Plan, folder: &Path, log: LogFormat) -> anyhow::Result<Run
     .iter()
     .for_each(say);
 
+    let count = plan.replicas().count();
     let replicas = plan.replicas().map(|(name, port)| {
-        let program = addresses.tell(replica::program(&launcher, name, port, folder));
+        let program = replica::program(&launcher, name, port, folder, count);
+        let program = addresses.tell(program);
         let program = program.env("DOUBLEBOOK_LOG", log.as_str());
         Replica::start(launcher.clone(), program, name, port)
     });

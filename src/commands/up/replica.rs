@@ -1,6 +1,7 @@
 //! One replica as a child process, ready when it says so itself.
 
 use std::io;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -14,6 +15,9 @@ use crate::stack::ready::{NotReady, until_ready};
 /// How long a replica may take until its database is reachable and it answers.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 
+/// The setting of a replica that says how many threads run it.
+const THREADS: &str = "DOUBLEBOOK_THREADS";
+
 /// A replica that answered once; it may have died since.
 pub struct Replica {
     launcher: Launcher,
@@ -23,9 +27,15 @@ pub struct Replica {
     process: Guarded,
 }
 
-/// The program of a replica. Addresses with passwords in them belong into its environment.
-pub fn program(launcher: &Launcher, name: char, port: u16, folder: &Path) -> Program {
-    Program::new(&launcher.program)
+/// The program of one of `replicas`. Addresses with passwords in them belong into its environment.
+pub fn program(
+    launcher: &Launcher,
+    name: char,
+    port: u16,
+    folder: &Path,
+    replicas: usize,
+) -> Program {
+    let program = Program::new(&launcher.program)
         .args([
             "serve",
             "--name",
@@ -34,7 +44,17 @@ pub fn program(launcher: &Launcher, name: char, port: u16, folder: &Path) -> Pro
             &format!("127.0.0.1:{port}"),
         ])
         .arg("--data-dir")
-        .arg(folder)
+        .arg(folder);
+    match std::env::var_os(THREADS) {
+        Some(_) => program,
+        None => program.env(THREADS, threads_of_each(replicas).to_string()),
+    }
+}
+
+/// Replicas on one machine share its processors: threads that only take them from each other cost switches.
+fn threads_of_each(replicas: usize) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (processors / replicas.max(1)).max(1)
 }
 
 impl Replica {
