@@ -30,7 +30,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::app::App;
 use problem::Problem;
@@ -98,15 +98,14 @@ pub fn router(app: Arc<App>) -> Router {
         ))
         .layer(CatchPanicLayer::custom(fault_of_ours))
         .layer(middleware::from_fn_with_state(
-            Arc::clone(&app),
+            tracing::info_span!("serve", replica = app.me.name),
             name_the_replica,
         ))
         .with_state(app)
 }
 
 /// Every line of the log names the replica.
-async fn name_the_replica(State(app): Shared, request: Request, next: Next) -> Response {
-    let span = tracing::info_span!("serve", replica = app.me.name);
+async fn name_the_replica(State(span): State<Span>, request: Request, next: Next) -> Response {
     next.run(request).instrument(span).await
 }
 
