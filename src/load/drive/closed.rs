@@ -20,7 +20,7 @@ pub(super) async fn turn(
     clients(count, turn.end - turn.start, stop, move |now, since| {
         let lane = Arc::clone(&lane);
         async move {
-            let Some((number, action)) = lane.next_wish() else {
+            let Some((number, action)) = lane.next_wish(start + since) else {
                 return ControlFlow::Break(());
             };
             lane.attempt(number, action, now, start + since).await;

@@ -48,8 +48,8 @@ pub struct Recorded {
     pub twice: u64,
     last_done: Duration,
     latest: Duration,
-    /// Whether the clients of a closed model wanted more seats than there are.
-    pub sold_out: bool,
+    /// When the clients of a closed model first wanted more seats than there are, in the side's own time.
+    pub sold_out: Option<Duration>,
 }
 
 /// The wishes of a closed model, in turn.
@@ -84,15 +84,7 @@ impl Lane {
             run_began,
             warm_up: settings.warm_up,
             timeout: settings.timeout,
-            recorded: Mutex::new(Recorded {
-                events: Vec::new(),
-                measures: Measures::new(settings.duration),
-                acknowledged: HashMap::new(),
-                twice: 0,
-                last_done: Duration::ZERO,
-                latest: Duration::ZERO,
-                sold_out: false,
-            }),
+            recorded: Mutex::new(Recorded::new(settings.duration)),
             wishes: Mutex::new(ClosedWishes {
                 wishes,
                 waiting: Vec::new(),
@@ -106,13 +98,14 @@ impl Lane {
         &self.room
     }
 
-    /// The next wish of a closed model with its number; none when the seats are sold out.
-    pub(super) fn next_wish(&self) -> Option<(usize, Action)> {
+    /// The next wish of a closed model with its number, at this moment of the side's own time; none when the seats are
+    /// sold out.
+    pub(super) fn next_wish(&self, at: Duration) -> Option<(usize, Action)> {
         let (number, action) = unpoisoned(&self.wishes).next()?;
         if let Action::Book { seat, .. } = action
             && seat as usize >= self.room.seats.len()
         {
-            self.recorded().sold_out = true;
+            self.recorded().sold_out.get_or_insert(at);
             return None;
         }
         Some((number, action))
@@ -169,12 +162,9 @@ impl Lane {
         self.recorded().measures.not_begun += count as u64;
     }
 
-    /// A turn is over: what was driven of it counts as measured time, until its last good answer.
+    /// A turn is over.
     pub(super) fn turn_ends(&self, turn: Range<Duration>) {
-        let mut recorded = self.recorded();
-        let end = turn.end.max(recorded.last_done);
-        recorded.measures.elapsed += end.saturating_sub(turn.start.max(self.warm_up));
-        recorded.last_done = Duration::ZERO;
+        self.recorded().turn_ends(turn, self.warm_up);
     }
 
     /// What is recorded so far.
@@ -213,6 +203,27 @@ impl Lane {
 }
 
 impl Recorded {
+    fn new(duration: Duration) -> Self {
+        Self {
+            events: Vec::new(),
+            measures: Measures::new(duration),
+            acknowledged: HashMap::new(),
+            twice: 0,
+            last_done: Duration::ZERO,
+            latest: Duration::ZERO,
+            sold_out: None,
+        }
+    }
+
+    /// What was driven of a turn counts as measured time: until its last good answer, and no longer than there was
+    /// something to sell.
+    fn turn_ends(&mut self, turn: Range<Duration>, warm_up: Duration) {
+        let driven = self.sold_out.unwrap_or(turn.end).min(turn.end);
+        let end = driven.max(self.last_done);
+        self.measures.elapsed += end.saturating_sub(turn.start.max(warm_up));
+        self.last_done = Duration::ZERO;
+    }
+
     /// The side's own time of the last attempt that ended.
     pub fn latest(&self) -> Duration {
         self.latest
@@ -311,4 +322,33 @@ fn nanoseconds(of: Duration) -> u64 {
 
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn time_in_which_nothing_was_left_to_sell_is_not_measured() {
+        let mut recorded = Recorded::new(SECOND * 8);
+        recorded.turn_ends(Duration::ZERO..SECOND * 4, SECOND);
+        assert_eq!(recorded.measures.elapsed, SECOND * 3, "without the warm-up");
+
+        recorded.sold_out = Some(SECOND * 5);
+        recorded.turn_ends(SECOND * 4..SECOND * 8, SECOND);
+        assert_eq!(recorded.measures.elapsed, SECOND * 4);
+
+        recorded.turn_ends(SECOND * 8..SECOND * 9, SECOND);
+        assert_eq!(recorded.measures.elapsed, SECOND * 4, "a turn too late");
+    }
+
+    #[test]
+    fn a_turn_lasts_until_its_last_good_answer() {
+        let mut recorded = Recorded::new(SECOND * 8);
+        recorded.last_done = SECOND * 6;
+        recorded.turn_ends(Duration::ZERO..SECOND * 4, Duration::ZERO);
+        assert_eq!(recorded.measures.elapsed, SECOND * 6);
+    }
 }

@@ -214,7 +214,7 @@ impl SideRun {
         self.switches.clone_from(&lane.room().switches);
         self.runs.push(figures(&recorded.measures, &verdict));
         self.verdict.add(&verdict);
-        self.sold_out |= recorded.sold_out;
+        self.sold_out |= recorded.sold_out.is_some();
         match &mut self.measures {
             Some(measures) => measures.add(&recorded.measures),
             None => self.measures = Some(recorded.measures.clone()),
@@ -445,7 +445,7 @@ fn notes(settings: &Settings, sides: &[SideRun], interrupted: bool) -> Vec<Strin
         }
         if side.sold_out {
             notes.push(format!(
-                "{label}: sold out before the end; what came after was not driven."
+                "{label}: sold out before the end; nothing was asked after that, and that time does not count."
             ));
         }
         for room in &side.left {
