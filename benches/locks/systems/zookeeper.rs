@@ -96,17 +96,14 @@ fn own_requests(client: Client) -> Once {
         Box::pin(async move {
             let node = format!("{FOLDER}/{}", owner());
             let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-            let mut make = client.new_multi_writer();
-            make.add_create(&node, b"", &ephemeral)?;
+            let make = client.create(&node, b"", &ephemeral);
             let mut look = client.new_multi_reader();
             look.add_get_data(&node)?;
             look.add_get_children(FOLDER)?;
-            let (made, seen) = join(make.commit(), look.commit()).await;
+            let (made, seen) = join(make, look.commit()).await;
             made?;
             seen?;
-            let mut delete = client.new_multi_writer();
-            delete.add_delete(&node, None)?;
-            delete.commit().await?;
+            client.delete(&node, None).await?;
             Ok(())
         })
     })

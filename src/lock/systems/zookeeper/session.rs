@@ -141,6 +141,23 @@ impl Session {
 
     /// Makes ephemeral nodes, all or none.
     pub(super) async fn make(&self, nodes: &[NodePath]) -> Result<Made, Trouble> {
+        match nodes {
+            [node] => self.make_one(node).await,
+            _ => self.make_together(nodes).await,
+        }
+    }
+
+    /// A single request costs the server less than a transaction with one part.
+    async fn make_one(&self, node: &NodePath) -> Result<Made, Trouble> {
+        let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+        match self.client.create(&node.full(), b"", &ephemeral).await {
+            Ok(_) | Err(Error::NodeExists) => Ok(Made::Yes),
+            Err(Error::NoNode) => Ok(Made::NoLine),
+            Err(error) => Err(self.trouble(error)),
+        }
+    }
+
+    async fn make_together(&self, nodes: &[NodePath]) -> Result<Made, Trouble> {
         let mut request = self.client.new_multi_writer();
         let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
         for node in nodes {
@@ -271,6 +288,13 @@ impl Session {
 
     /// Deletes all these nodes. Says whether all were there; those that were are gone in any case.
     pub(super) async fn delete(&self, nodes: &[NodePath]) -> Result<bool, Trouble> {
+        match nodes {
+            [node] => self.delete_one(node).await,
+            _ => self.delete_together(nodes).await,
+        }
+    }
+
+    async fn delete_together(&self, nodes: &[NodePath]) -> Result<bool, Trouble> {
         let mut request = self.client.new_multi_writer();
         for node in nodes {
             request
@@ -282,19 +306,22 @@ impl Session {
             Err(MultiWriteError::OperationFailed {
                 source: Error::NoNode,
                 ..
-            }) => self.delete_each(nodes).await.map(|()| false),
+            }) => {
+                for node in nodes {
+                    self.delete_one(node).await?;
+                }
+                Ok(false)
+            }
             Err(error) => Err(self.trouble(error.into())),
         }
     }
 
-    async fn delete_each(&self, nodes: &[NodePath]) -> Result<(), Trouble> {
-        for node in nodes {
-            match self.client.delete(&node.full(), None).await {
-                Ok(()) | Err(Error::NoNode) => {}
-                Err(error) => return Err(self.trouble(error)),
-            }
+    async fn delete_one(&self, node: &NodePath) -> Result<bool, Trouble> {
+        match self.client.delete(&node.full(), None).await {
+            Ok(()) => Ok(true),
+            Err(Error::NoNode) => Ok(false),
+            Err(error) => Err(self.trouble(error)),
         }
-        Ok(())
     }
 
     /// Watches a node until it is deleted or the session ends; `None` if it is not there. (Reading it, rather than
