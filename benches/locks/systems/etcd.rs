@@ -100,7 +100,7 @@ fn own_transactions(client: Client, lease: i64) -> Once {
 
 /// As `stand` in the lock's `line.rs`.
 fn take(place: &str, lease: i64) -> Txn {
-    let options = PutOptions::new().with_lease(lease);
+    let options = PutOptions::new().with_lease(lease).with_prev_key();
     let first = GetOptions::new()
         .with_prefix()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
@@ -110,7 +110,6 @@ fn take(place: &str, lease: i64) -> Txn {
         .when([Compare::version("barrier", CompareOp::Equal, 0)])
         .and_then([
             TxnOp::put(place, "", Some(options)),
-            TxnOp::get(place, None),
             TxnOp::get("own/", Some(first)),
         ])
         .or_else([TxnOp::get("barrier", None)])
@@ -120,5 +119,5 @@ fn take(place: &str, lease: i64) -> Txn {
 fn give_back(place: &str, created: i64) -> Txn {
     let stands = Compare::create_revision(place, CompareOp::Equal, created);
     let delete = TxnOp::delete(place, None);
-    Txn::new().and_then([TxnOp::txn(Txn::new().when([stands]).and_then([delete]))])
+    Txn::new().when([stands]).and_then([delete])
 }
