@@ -63,7 +63,10 @@ impl Table {
     /// Uses the table of this database; it must exist. Connects to nothing yet.
     pub fn new(pool: TablePool) -> Self {
         Self {
-            pool,
+            pool: match pool {
+                TablePool::Sqlite(pool) => TablePool::Sqlite(sqlite::patient(&pool)),
+                postgres => postgres,
+            },
             wakeups: Arc::default(),
             listening: OnceLock::new(),
         }

@@ -5,8 +5,10 @@
 //! writes from its beginning is never half-seen. A file that stays busy for as long as a request may take is
 //! an error, "unavailable", and not a refusal.
 
+use std::time::{Duration, Instant};
+
 use sqlx::{
-    AssertSqlSafe, Connection as _, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection,
+    Connection as _, Sqlite, SqliteConnection, SqlitePool, query::Query, sqlite::SqliteArguments,
 };
 
 use super::{answer, connection, milliseconds};
@@ -29,8 +31,12 @@ CREATE TABLE lock_lease (
 );
 ";
 
-/// The longest busy timeout in ms, should a request be allowed to take longer.
-const LONGEST_BUSY: i64 = 60_000;
+/// How long a statement waits for a busy file inside of SQLite. Then it is begun anew, for as long as the request may
+/// take: to tell SQLite each request's own limit would cost as much as the request.
+const BUSY_STEP: Duration = Duration::from_millis(100);
+
+/// SQLITE_BUSY; its extended codes have it in the low byte. (<https://www.sqlite.org/rescode.html>)
+const BUSY: u32 = 5;
 
 /// Takes a row that is over. An owner that asks again keeps its token.
 const ASK: &str = "
@@ -62,11 +68,28 @@ WHERE lock_key = $1
   AND (owner = $2 OR ($3 AND owner IS NOT NULL))
 ";
 
+/// A pool like this one, whose statements wait for a busy file as they should here.
+pub(super) fn patient(pool: &SqlitePool) -> SqlitePool {
+    let options = (*pool.connect_options()).clone();
+    let options = options.busy_timeout(BUSY_STEP);
+    pool.options().clone().connect_lazy_with(options)
+}
+
 /// Asks for all keys or none. One key is one statement; several are one transaction.
 pub(super) async fn ask(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<Answer> {
-    let mut connection = connect(pool, claim).await?;
+    let mut connection = connection(pool, claim).await?;
+    let until = Instant::now() + claim.patience;
+    loop {
+        match ask_over(&mut connection, claim).await {
+            Err(error) if is_busy(&error) && Instant::now() < until => {}
+            asked => return asked,
+        }
+    }
+}
+
+async fn ask_over(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<Answer> {
     if claim.keys.count() == 1 {
-        return Ok(answer(claim, &take(&mut connection, claim).await?));
+        return Ok(answer(claim, &take(connection, claim).await?));
     }
     // A transaction that begins by reading cannot wait when it wants to write; this one waits at its beginning.
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -98,16 +121,16 @@ async fn take(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<
 
 /// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
 pub(super) async fn renew(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<u64> {
-    let mut connection = connect(pool, claim).await?;
+    let mut connection = connection(pool, claim).await?;
     let mut renewed = 0;
     for key in &claim.keys {
-        renewed += sqlx::query(RENEW)
-            .bind(key.as_str())
-            .bind(claim.owner.to_string())
-            .bind(milliseconds(claim.ttl))
-            .execute(&mut *connection)
-            .await?
-            .rows_affected();
+        let statement = || {
+            sqlx::query(RENEW)
+                .bind(key.as_str())
+                .bind(claim.owner.to_string())
+                .bind(milliseconds(claim.ttl))
+        };
+        renewed += execute(&mut connection, claim, statement).await?;
     }
     Ok(renewed)
 }
@@ -118,27 +141,38 @@ pub(super) async fn release(
     claim: &Claim,
     mode: ReleaseMode,
 ) -> sqlx::Result<u64> {
-    let mut connection = connect(pool, claim).await?;
+    let mut connection = connection(pool, claim).await?;
     let mut freed = 0;
     for key in &claim.keys {
-        freed += sqlx::query(RELEASE)
-            .bind(key.as_str())
-            .bind(claim.owner.to_string())
-            .bind(mode == ReleaseMode::Blind)
-            .execute(&mut *connection)
-            .await?
-            .rows_affected();
+        let statement = || {
+            sqlx::query(RELEASE)
+                .bind(key.as_str())
+                .bind(claim.owner.to_string())
+                .bind(mode == ReleaseMode::Blind)
+        };
+        freed += execute(&mut connection, claim, statement).await?;
     }
     Ok(freed)
 }
 
-/// A connection that waits for a busy file no longer than the request may take.
-async fn connect(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<PoolConnection<Sqlite>> {
-    let mut connection = connection(pool, claim).await?;
-    let patience = milliseconds(claim.patience).min(LONGEST_BUSY);
-    let pragma = format!("PRAGMA busy_timeout = {patience}");
-    sqlx::raw_sql(AssertSqlSafe(pragma))
-        .execute(&mut *connection)
-        .await?;
-    Ok(connection)
+/// Runs a statement, and again while the file is busy, for as long as the request may take; one that found it busy has
+/// changed nothing. Tells how many rows it changed.
+async fn execute<'q>(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    statement: impl Fn() -> Query<'q, Sqlite, SqliteArguments>,
+) -> sqlx::Result<u64> {
+    let until = Instant::now() + claim.patience;
+    loop {
+        match statement().execute(&mut *connection).await {
+            Err(error) if is_busy(&error) && Instant::now() < until => {}
+            done => return Ok(done?.rows_affected()),
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == BUSY)
 }
