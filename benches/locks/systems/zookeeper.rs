@@ -1,4 +1,4 @@
-//! One ZooKeeper, beside making and deleting a bare ephemeral node; and beside its own three requests.
+//! One ZooKeeper, beside making and deleting a bare ephemeral node; and beside its own two requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use doublebook::lock::systems;
 use doublebook::stack::{Launcher, ZooKeeperServer};
-use futures_util::future::join;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -52,7 +51,7 @@ impl System for ZooKeeper {
                 once: create_and_delete(client.clone()),
             },
             Bare {
-                what: "its own create, look and delete",
+                what: "its own two requests",
                 at_most: None,
                 once: own_requests(client),
             },
@@ -89,20 +88,17 @@ fn create_and_delete(client: Client) -> Once {
     })
 }
 
-/// As `make`, `look` and `delete` in the lock's `session.rs`, the first two at once.
+/// As `make` and `delete` in the lock's `session.rs`.
 fn own_requests(client: Client) -> Once {
     Box::new(move || {
         let client = client.clone();
         Box::pin(async move {
             let node = format!("{FOLDER}/{}", owner());
             let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-            let make = client.create(&node, b"", &ephemeral);
-            let mut look = client.new_multi_reader();
-            look.add_get_data(&node)?;
-            look.add_get_children(FOLDER)?;
-            let (made, seen) = join(make, look.commit()).await;
-            made?;
-            seen?;
+            let mut make = client.new_multi_writer();
+            make.add_create(&node, b"", &ephemeral)?;
+            make.add_set_data(FOLDER, b"", None)?;
+            make.commit().await?;
             client.delete(&node, None).await?;
             Ok(())
         })

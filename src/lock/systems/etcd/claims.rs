@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc, sync::Mutex};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{line::Places, session::Session};
+use super::{line::Places, names, session::Session};
 use crate::lock::{
     claim::{Claim, Owner},
     gauge::Counted,
@@ -20,6 +20,7 @@ use crate::lock::{
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     all: Mutex<HashMap<Owner, Entry>>,
+    slots: Slots,
     /// There is one more.
     pub(super) entered: Notify,
 }
@@ -35,6 +36,8 @@ struct Entry {
     since: Instant,
     /// Wakes the waiter when who stands before it is gone.
     watch: Option<AbortOnDropHandle<()>>,
+    /// Nobody else's while this is here.
+    slot: Slot,
     _uses: Counted,
 }
 
@@ -42,9 +45,49 @@ struct Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Has {
     pub(super) session: Arc<Session>,
+    /// What its keys are called in the folders of its locks.
+    pub(super) name: Arc<str>,
     pub(super) places: Places,
     /// A request for it was not answered, and may yet be carried out, whatever was asked since.
     pub(super) in_doubt: bool,
+}
+
+/// Numbers for those that are here at the same time; one that is free is given out again.
+#[derive(Debug, Clone, Default)]
+struct Slots(Arc<Mutex<FreeSlots>>);
+
+#[derive(Debug, Default)]
+struct FreeSlots {
+    given_back: Vec<u32>,
+    next: u32,
+}
+
+/// A number that is given back when this is dropped.
+#[derive(Debug)]
+struct Slot {
+    number: u32,
+    slots: Slots,
+}
+
+impl Slots {
+    fn take(&self) -> Slot {
+        let mut free = unpoisoned::lock(&self.0);
+        let number = free.given_back.pop().unwrap_or_else(|| {
+            free.next += 1;
+            free.next
+        });
+        Slot {
+            number,
+            slots: self.clone(),
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut free = unpoisoned::lock(&self.slots.0);
+        free.given_back.push(self.number);
+    }
 }
 
 impl Entry {
@@ -61,32 +104,39 @@ impl Entry {
 }
 
 impl Claims {
-    /// Notes that a claim is asked for at `since`, and says where it stands as far as this process knows.
-    pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Places {
+    /// Notes that a claim is asked for at `since`, and tells what it has as far as this process knows.
+    pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Has {
         let mut all = unpoisoned::lock(&self.all);
-        let known = all.remove(&claim.owner);
-        let (places, in_doubt, watch) = match known {
-            Some(Entry {
-                has, open, watch, ..
-            }) => (has.places, has.in_doubt || open, watch),
-            None => (vec![None; claim.keys.count()], false, None),
+        let (has, watch, slot) = match all.remove(&claim.owner) {
+            Some(known) => (known.has(), known.watch, known.slot),
+            None => {
+                let slot = self.slots.take();
+                let has = Has {
+                    session: session.clone(),
+                    name: names::claim(session.lease, slot.number).into(),
+                    places: vec![None; claim.keys.count()],
+                    in_doubt: false,
+                };
+                (has, None, slot)
+            }
+        };
+        let has = Has {
+            session: session.clone(),
+            ..has
         };
         let entry = Entry {
-            has: Has {
-                session: session.clone(),
-                places: places.clone(),
-                in_doubt,
-            },
+            has: has.clone(),
             open: true,
             claim: claim.clone(),
             since,
             watch,
+            slot,
             _uses: session.enter(),
         };
         all.insert(claim.owner, entry);
         drop(all);
         self.entered.notify_one();
-        places
+        has
     }
 
     /// Notes that the last ask was answered.
@@ -168,5 +218,24 @@ impl Claims {
         });
         let over = all.values().filter(|entry| entry.is_over(now));
         over.map(|entry| entry.claim.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_given_out_again_when_it_is_free_and_not_before() {
+        let slots = Slots::default();
+        let (first, second) = (slots.take(), slots.take());
+        assert_ne!(first.number, second.number);
+        let freed = first.number;
+        drop(first);
+        assert_eq!(slots.take().number, freed);
+        drop(second);
+        for _ in 0..1000 {
+            assert!(slots.take().number <= 2);
+        }
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Request<'a> {
     pub(super) link: &'a Link,
     pub(super) claims: &'a Claims,
     pub(super) claim: &'a Claim,
+    /// What its keys are called.
+    pub(super) name: &'a str,
     pub(super) session: &'a Session,
     pub(super) until: Instant,
 }
@@ -230,7 +232,7 @@ impl Request<'_> {
     }
 
     fn place(&self, key: usize) -> String {
-        names::place(&self.claim.keys[key], self.claim.owner)
+        names::place(&self.claim.keys[key], self.name)
     }
 
     fn on_lease(&self) -> Option<PutOptions> {

@@ -101,9 +101,9 @@ impl Etcd {
         let mut failure = Failure::NoLease;
         for _ in 0..MOST_TURNS {
             let session = self.session(claim, until).await?;
-            let known = self.shared.claims.ask(claim, &session, asked);
-            let request = self.shared.request(claim, &session, until);
-            let found = request.ask(&known).await;
+            let has = self.shared.claims.ask(claim, &session, asked);
+            let request = self.shared.request(claim, &has, until);
+            let found = request.ask(&has.places).await;
             if !matches!(found, Err(Failure::Silence | Failure::Member(_))) {
                 self.shared.claims.answered(claim.owner);
             }
@@ -192,17 +192,13 @@ async fn sweep(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    fn request<'a>(
-        &'a self,
-        claim: &'a Claim,
-        session: &'a Session,
-        until: Instant,
-    ) -> Request<'a> {
+    fn request<'a>(&'a self, claim: &'a Claim, has: &'a Has, until: Instant) -> Request<'a> {
         Request {
             link: &self.link,
             claims: &self.claims,
             claim,
-            session,
+            name: &has.name,
+            session: &has.session,
             until,
         }
     }
@@ -213,16 +209,11 @@ impl Shared {
             return Ok(false);
         };
         self.claims.stop_watching(claim.owner);
-        let Has {
-            session,
-            places,
-            in_doubt,
-        } = &has;
-        let request = self.request(claim, session, until);
-        let stood = request.leave(places, *in_doubt).await?;
+        let request = self.request(claim, &has, until);
+        let stood = request.leave(&has.places, has.in_doubt).await?;
         self.claims.remove(claim.owner);
-        if session.alone {
-            session.revoke(&self.link).await;
+        if has.session.alone {
+            has.session.revoke(&self.link).await;
         }
         Ok(stood)
     }
@@ -230,23 +221,21 @@ impl Shared {
     /// Asks whether a claim still has what it was granted; a lease of its own is kept alive.
     async fn renew(&self, claim: &Claim, until: Instant) -> Result<Renewal, Failure> {
         let asked = Instant::now();
-        let Some(Has {
-            session, places, ..
-        }) = self.claims.standing(claim.owner)
-        else {
+        let Some(has) = self.claims.standing(claim.owner) else {
             return Ok(Renewal::Lost);
         };
-        if session.alone {
-            match session.keep_alive(&self.link, until).await {
+        if has.session.alone {
+            match has.session.keep_alive(&self.link, until).await {
                 Err(Failure::NoLease) => return Ok(Renewal::Lost),
                 kept => kept?,
             }
         }
-        if !self.request(claim, &session, until).stands(&places).await? {
+        let request = self.request(claim, &has, until);
+        if !request.stands(&has.places).await? {
             return Ok(Renewal::Lost);
         }
         self.claims.renewed(claim.owner, asked);
-        Ok(Renewal::KeptSince(session.since()))
+        Ok(Renewal::KeptSince(has.session.since()))
     }
 }
 

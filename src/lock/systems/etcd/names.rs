@@ -1,12 +1,12 @@
 //! What is called how at the server.
 //!
 //! Each lock has a folder of its own, and each claim on it a key in that folder:
-//! `doublebook/lock/<name of the lock>/<owner>`. The name of the lock is percent-encoded, so that it holds no
+//! `doublebook/lock/<name of the lock>/<lease>-<number>`. The name of the lock is percent-encoded, so that it holds no
 //! separator: no lock's folder lies in another's, and the end of the folder's name keeps `a` apart from `ab`.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::lock::{claim::Owner, key::Key};
+use crate::lock::key::Key;
 
 /// Where the server's random id is kept.
 pub(super) const SERVER: &str = "doublebook/server";
@@ -24,9 +24,15 @@ pub(super) fn folder(key: &Key) -> String {
     format!("doublebook/lock/{name}/")
 }
 
+/// What a claim calls its keys: after the lease that it began with, which is no other process's, and a number that no
+/// other claim of this process has now.
+pub(super) fn claim(lease: i64, number: u32) -> String {
+    format!("{lease:x}-{number}")
+}
+
 /// The key of a claim in the folder of a lock.
-pub(super) fn place(key: &Key, owner: Owner) -> String {
-    format!("{}{owner}", folder(key))
+pub(super) fn place(key: &Key, claim: &str) -> String {
+    format!("{}{claim}", folder(key))
 }
 
 /// The key whose version keeps late requests of a session out.

@@ -4,7 +4,7 @@
 //! not by the numbers that ZooKeeper can put into names: those have 32 bits and a sign, and after 2,147,483,647 nodes
 //! they stop. Who is ahead of a node is found out once: nobody comes in ahead of it later.
 //!
-//! It promises that a claim is first only when a write of the same request has shown that its nodes are there. What
+//! It promises that a claim is first only when a write has shown that its nodes are there. What
 //! it has is known to [`Places`] before the first request is sent, so that it can be given up whatever happens.
 
 use std::{
@@ -12,13 +12,13 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join_all;
 use tokio::{sync::watch, task::AbortHandle};
 use zookeeper_client::SessionInfo;
 
 use super::{
     paths::{self, Paths},
-    session::{Made, NodePath, Seen, Session, Trouble},
+    session::{Fresh, Made, NodePath, Seen, Session, Trouble},
 };
 use crate::lock::{
     claim::{Claim, Grant, Owner, Token},
@@ -72,6 +72,16 @@ struct Spot {
     czxid: i64,
     /// The names of those ahead of it, in order.
     ahead: Vec<String>,
+}
+
+impl From<Fresh> for Spot {
+    /// A node that is alone in its line.
+    fn from(Fresh { czxid, .. }: Fresh) -> Self {
+        Self {
+            czxid,
+            ahead: Vec::new(),
+        }
+    }
 }
 
 /// What a claim learns of its place.
@@ -157,12 +167,17 @@ impl Place {
         Ok(Some(spots))
     }
 
-    /// Makes the nodes and looks who is ahead, in one round trip if nobody is.
+    /// Makes the nodes, and looks who is ahead unless it is alone in all lines.
     async fn enter(&self, session: &Session, locks: &str) -> Result<Vec<Spot>, Trouble> {
         for _ in 0..MAKINGS {
-            let (made, seen) = join(session.make(&self.nodes), session.look(&self.nodes)).await;
-            match made? {
-                Made::Yes => return self.spots(session, seen?).await,
+            match session.make(&self.nodes).await? {
+                Made::Now(fresh) if fresh.iter().all(|node| node.is_alone) => {
+                    return Ok(fresh.into_iter().map(Spot::from).collect());
+                }
+                Made::Now(_) | Made::Before => {
+                    let seen = session.look(&self.nodes).await?;
+                    return self.spots(session, seen).await;
+                }
                 Made::NoLine => {
                     let lines = self.nodes.iter();
                     let made = lines.map(|node| session.make_line(&node.line, locks));

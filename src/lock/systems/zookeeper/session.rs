@@ -14,8 +14,8 @@ use std::{
 
 use tokio::time::timeout;
 use zookeeper_client::{
-    Acls, Client, CreateMode, Error, MultiReadResult, MultiWriteError, OneshotWatcher, SessionInfo,
-    SessionState, Stat,
+    Acls, Client, CreateMode, Error, MultiReadResult, MultiWriteError, MultiWriteResult,
+    OneshotWatcher, SessionInfo, SessionState, Stat,
 };
 
 /// How long a request waits for a connection that broke to come back, before it says that there is none.
@@ -60,12 +60,23 @@ pub(super) struct NodePath {
 }
 
 /// How making nodes ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Made {
-    /// All are there: made now, or by an earlier request of the same owner.
-    Yes,
+    /// All were made by this request; what it told of each.
+    Now(Vec<Fresh>),
+    /// All are there: an earlier request of the same owner has made them.
+    Before,
     /// None was made: a line has no parent yet.
     NoLine,
+}
+
+/// A node that was just made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fresh {
+    /// The change that made it.
+    pub(super) czxid: i64,
+    /// Whether its line had no other node.
+    pub(super) is_alone: bool,
 }
 
 /// A line, seen from one place in it.
@@ -140,43 +151,42 @@ impl Session {
     }
 
     /// Makes ephemeral nodes, all or none.
+    ///
+    /// The same request writes the empty data of their lines anew, since the answer to that tells how many nodes each
+    /// line has now, and the number of the change, which all parts of a request share. (The answer to a creation in
+    /// such a request tells nothing in some versions: ZOOKEEPER-4026.)
     pub(super) async fn make(&self, nodes: &[NodePath]) -> Result<Made, Trouble> {
-        match nodes {
-            [node] => self.make_one(node).await,
-            _ => self.make_together(nodes).await,
-        }
-    }
-
-    /// A single request costs the server less than a transaction with one part.
-    async fn make_one(&self, node: &NodePath) -> Result<Made, Trouble> {
-        let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-        match self.client.create(&node.full(), b"", &ephemeral).await {
-            Ok(_) | Err(Error::NodeExists) => Ok(Made::Yes),
-            Err(Error::NoNode) => Ok(Made::NoLine),
-            Err(error) => Err(self.trouble(error)),
-        }
-    }
-
-    async fn make_together(&self, nodes: &[NodePath]) -> Result<Made, Trouble> {
         let mut request = self.client.new_multi_writer();
         let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
         for node in nodes {
             request
                 .add_create(&node.full(), b"", &ephemeral)
+                .and_then(|()| request.add_set_data(&node.line, b"", None))
                 .map_err(|error| self.trouble(error))?;
         }
-        match request.commit().await {
-            Ok(_) => Ok(Made::Yes),
-            Err(MultiWriteError::OperationFailed {
-                source: Error::NodeExists,
-                ..
-            }) => Ok(Made::Yes),
-            Err(MultiWriteError::OperationFailed {
-                source: Error::NoNode,
-                ..
-            }) => Ok(Made::NoLine),
-            Err(error) => Err(self.trouble(error.into())),
+        let results = match request.commit().await {
+            Ok(results) => results,
+            Err(MultiWriteError::OperationFailed { source, .. }) => {
+                return match source {
+                    Error::NodeExists => Ok(Made::Before),
+                    Error::NoNode => Ok(Made::NoLine),
+                    error => Err(self.trouble(error)),
+                };
+            }
+            Err(error) => return Err(self.trouble(error.into())),
+        };
+        let lines = results.iter().filter_map(|result| match result {
+            MultiWriteResult::SetData { stat } => Some(Fresh {
+                czxid: stat.mzxid,
+                is_alone: stat.num_children == 1,
+            }),
+            _ => None,
+        });
+        let fresh: Vec<Fresh> = lines.collect();
+        if fresh.len() != nodes.len() {
+            return Err(self.trouble(Error::UnexpectedError("half an answer".to_owned())));
         }
+        Ok(Made::Now(fresh))
     }
 
     /// Makes the parent of a line, and `locks`, the parent of all lines. ZooKeeper removes it when it has been empty
