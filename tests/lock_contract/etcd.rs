@@ -522,6 +522,30 @@ async fn a_lock_that_is_taken_often_has_no_more_names_than_claims_at_once() -> R
     Ok(())
 }
 
+/// Bug 2. A request without an answer may be carried out much later, and could then delete what another claim has by the
+/// same name.
+#[tokio::test]
+async fn a_name_is_not_used_again_when_a_request_had_no_answer() -> Result<()> {
+    let (pair, forwarder, kept) = forwarded().await?;
+    let mut eye = kept.eye().await?;
+    let first = get(&pair.ana, wish(&["a"])).await?;
+    let name = eye.places().await?[0].name.clone();
+    first.release().await;
+    let second = get(&pair.ana, wish(&["a"])).await?;
+    ensure!(eye.places().await?[0].name == name, "all was answered");
+
+    forwarder.dark(true);
+    let releasing = second.release();
+    let refused = pair.ana.acquire(at_once(&["b"])).await;
+    ensure!(is_unavailable(&refused), "{refused:?}");
+    forwarder.dark(false);
+    soon("it is given back", releasing).await?;
+    let third = get(&pair.ana, wish(&["a"])).await?;
+    ensure!(eye.places().await?[0].name != name);
+    third.release().await;
+    Ok(())
+}
+
 /// Bug 16. What was not given back at first is given back later.
 #[tokio::test]
 async fn a_release_that_fails_is_sent_again() -> Result<()> {

@@ -20,7 +20,7 @@ use crate::lock::{
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     all: Mutex<HashMap<Owner, Entry>>,
-    slots: Slots,
+    numbers: Mutex<Numbers>,
     /// There is one more.
     pub(super) entered: Notify,
 }
@@ -36,8 +36,10 @@ struct Entry {
     since: Instant,
     /// Wakes the waiter when who stands before it is gone.
     watch: Option<AbortOnDropHandle<()>>,
-    /// Nobody else's while this is here.
-    slot: Slot,
+    /// What its name ends with: nobody else's while this is here.
+    number: u32,
+    /// How often it was tried to take it out.
+    leaves: u32,
     _uses: Counted,
 }
 
@@ -52,41 +54,23 @@ pub(super) struct Has {
     pub(super) in_doubt: bool,
 }
 
-/// Numbers for those that are here at the same time; one that is free is given out again.
-#[derive(Debug, Clone, Default)]
-struct Slots(Arc<Mutex<FreeSlots>>);
-
+/// Gives each claim a number that no other one has at the same time.
 #[derive(Debug, Default)]
-struct FreeSlots {
-    given_back: Vec<u32>,
-    next: u32,
+struct Numbers {
+    free: Vec<u32>,
+    last: u32,
 }
 
-/// A number that is given back when this is dropped.
-#[derive(Debug)]
-struct Slot {
-    number: u32,
-    slots: Slots,
-}
-
-impl Slots {
-    fn take(&self) -> Slot {
-        let mut free = unpoisoned::lock(&self.0);
-        let number = free.given_back.pop().unwrap_or_else(|| {
-            free.next += 1;
-            free.next
-        });
-        Slot {
-            number,
-            slots: self.clone(),
-        }
+impl Numbers {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.last += 1;
+            self.last
+        })
     }
-}
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut free = unpoisoned::lock(&self.slots.0);
-        free.given_back.push(self.number);
+    fn give_back(&mut self, number: u32) {
+        self.free.push(number);
     }
 }
 
@@ -98,6 +82,11 @@ impl Entry {
         }
     }
 
+    /// Whether all its requests were answered, the last one of which took it out.
+    fn is_settled(&self) -> bool {
+        self.leaves == 1 && !self.has().in_doubt
+    }
+
     fn is_over(&self, now: Instant) -> bool {
         self.since + self.has.session.ttl <= now
     }
@@ -107,17 +96,17 @@ impl Claims {
     /// Notes that a claim is asked for at `since`, and tells what it has as far as this process knows.
     pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Has {
         let mut all = unpoisoned::lock(&self.all);
-        let (has, watch, slot) = match all.remove(&claim.owner) {
-            Some(known) => (known.has(), known.watch, known.slot),
+        let (has, watch, number, leaves) = match all.remove(&claim.owner) {
+            Some(known) => (known.has(), known.watch, known.number, known.leaves),
             None => {
-                let slot = self.slots.take();
+                let number = unpoisoned::lock(&self.numbers).take();
                 let has = Has {
                     session: session.clone(),
-                    name: names::claim(session.lease, slot.number).into(),
+                    name: names::claim(session.lease, number).into(),
                     places: vec![None; claim.keys.count()],
                     in_doubt: false,
                 };
-                (has, None, slot)
+                (has, None, number, 0)
             }
         };
         let has = Has {
@@ -130,7 +119,8 @@ impl Claims {
             claim: claim.clone(),
             since,
             watch,
-            slot,
+            number,
+            leaves,
             _uses: session.enter(),
         };
         all.insert(claim.owner, entry);
@@ -199,8 +189,23 @@ impl Claims {
         (!entry.is_over(Instant::now())).then(|| entry.has())
     }
 
-    pub(super) fn remove(&self, owner: Owner) {
-        unpoisoned::lock(&self.all).remove(&owner);
+    /// Notes that a claim is about to be taken out, and tells what it has.
+    pub(super) fn leave(&self, owner: Owner) -> Option<Has> {
+        let mut all = unpoisoned::lock(&self.all);
+        let entry = all.get_mut(&owner)?;
+        entry.watch = None;
+        entry.leaves += 1;
+        Some(entry.has())
+    }
+
+    /// Notes that a claim was taken out.
+    pub(super) fn left(&self, owner: Owner) {
+        let Some(entry) = unpoisoned::lock(&self.all).remove(&owner) else {
+            return;
+        };
+        if entry.is_settled() {
+            unpoisoned::lock(&self.numbers).give_back(entry.number);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -227,15 +232,11 @@ mod tests {
 
     #[test]
     fn a_number_is_given_out_again_when_it_is_free_and_not_before() {
-        let slots = Slots::default();
-        let (first, second) = (slots.take(), slots.take());
-        assert_ne!(first.number, second.number);
-        let freed = first.number;
-        drop(first);
-        assert_eq!(slots.take().number, freed);
-        drop(second);
-        for _ in 0..1000 {
-            assert!(slots.take().number <= 2);
-        }
+        let mut numbers = Numbers::default();
+        let (first, second) = (numbers.take(), numbers.take());
+        assert_ne!(first, second);
+        numbers.give_back(first);
+        assert_eq!(numbers.take(), first);
+        assert!(![first, second].contains(&numbers.take()));
     }
 }

@@ -205,13 +205,12 @@ impl Shared {
 
     /// Takes a claim out of all lines, and says whether it stood in all of them.
     async fn leave(&self, claim: &Claim, until: Instant) -> Result<bool, Failure> {
-        let Some(has) = self.claims.get(claim.owner) else {
+        let Some(has) = self.claims.leave(claim.owner) else {
             return Ok(false);
         };
-        self.claims.stop_watching(claim.owner);
         let request = self.request(claim, &has, until);
         let stood = request.leave(&has.places, has.in_doubt).await?;
-        self.claims.remove(claim.owner);
+        self.claims.left(claim.owner);
         if has.session.alone {
             has.session.revoke(&self.link).await;
         }
