@@ -23,7 +23,7 @@ use crate::{
     dynamodb_server::{client, items, new_table, open, shared_url, start, warm_up},
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken,
+        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
         is_told_in_time, is_unavailable, key, soon, wish, work_again,
     },
 };
@@ -315,7 +315,7 @@ async fn a_renewal_whose_reply_was_lost_does_not_lose_the_lock() -> Result<()> {
         held.deadline() > deadline
     })
     .await?;
-    ensure!(held.confirm().await?);
+    ensure!(is_confirmed(&held).await?);
     held.check()?;
     Ok(())
 }
@@ -334,7 +334,7 @@ async fn a_release_whose_reply_was_lost_frees_nobody_elses_lock() -> Result<()> 
     let next = get(&table.service()?, wish(&["a"])).await?;
     cable.mute_all(false);
     ensure!(free(&ana, &claim).await? == Released::NotTheOwner);
-    ensure!(next.confirm().await?, "the next holder lost it");
+    ensure!(is_confirmed(&next).await?, "the next holder lost it");
     Ok(())
 }
 
@@ -392,7 +392,7 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
     let held = get(&service, wish(&["a"])).await?;
     let made = service.system().connections();
     cable.cut();
-    ensure!(held.confirm().await?);
+    ensure!(is_confirmed(&held).await?);
     ensure!(
         service.system().connections() > made,
         "new connections are not counted"
@@ -453,7 +453,10 @@ async fn a_table_that_was_deleted_is_made_anew_and_counts_as_another_server() ->
         .table_name(&table.name)
         .send()
         .await?;
-    ensure!(!held.confirm().await?, "it is held in a table that is gone");
+    ensure!(
+        !is_confirmed(&held).await?,
+        "it is held in a table that is gone"
+    );
     drop(get(&service, at_once(&["a"])).await?);
     ensure!(service.system().connections() > before);
     let id = service.system().server("second").await?;
@@ -696,7 +699,7 @@ async fn an_item_that_was_deleted_is_lost_and_not_made_again() -> Result<()> {
         .table_name(&table.name)
         .key("name", name);
     deleted.send().await?;
-    ensure!(!held.confirm().await?);
+    ensure!(!is_confirmed(&held).await?);
     ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
     ensure!(table.items().await?.is_empty(), "it was made again");
     let vandal = claim(&["a"], LONG);

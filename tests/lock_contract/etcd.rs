@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken,
+        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
         is_told_in_time, is_unavailable, key, soon, wish,
     },
 };
@@ -401,7 +401,7 @@ async fn a_grant_that_is_carried_out_after_its_release_leaves_nothing() -> Resul
             "{line:?}, {} bytes",
             forwarder.kept()
         );
-        ensure!(held.confirm().await? && !is_taken(&ben, wanted).await?);
+        ensure!(is_confirmed(&held).await? && !is_taken(&ben, wanted).await?);
     }
     Ok(())
 }
@@ -466,7 +466,7 @@ async fn a_lease_outlives_lost_replies_cut_and_hanging_connections() -> Result<(
         for held in [&shared, &alone] {
             let kept = tokio::time::timeout(ttl * 3 / 2, held.lost()).await;
             ensure!(kept.is_err(), "{name}: the lease was lost");
-            ensure!(held.confirm().await?, "{name}: it is not the owner");
+            ensure!(is_confirmed(held).await?, "{name}: it is not the owner");
         }
         befalls(&forwarder);
         let outcome = shared.release().await;
@@ -581,15 +581,18 @@ async fn a_lease_that_is_revoked_is_told_to_its_holder() -> Result<()> {
         soon("the loss is told", held.lost()).await?;
         println!("told after {:?}", began.elapsed());
         ensure!(began.elapsed() < 3 * (ttl / 3 + Duration::from_secs(1)));
-        ensure!(!held.confirm().await? && held.check() == Err(Lost));
+        ensure!(!is_confirmed(&held).await? && held.check() == Err(Lost));
         ensure!(eye.places().await?.is_empty(), "a renewal put it again");
         // Bugs 9 and 12: what is acquired after that is new, and is kept.
         let next = get(&pair.ana, renewed(&["a"])).await?;
         ensure!(token(&next)? > token(&held)?);
         let kept = tokio::time::timeout(3 * SHORTEST, next.lost()).await;
-        ensure!(kept.is_err() && next.confirm().await?, "it was lost again");
+        ensure!(
+            kept.is_err() && is_confirmed(&next).await?,
+            "it was lost again"
+        );
         ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
-        ensure!(next.confirm().await?, "the late release freed it");
+        ensure!(is_confirmed(&next).await?, "the late release freed it");
     }
     Ok(())
 }
@@ -624,7 +627,7 @@ async fn a_waiter_whose_lease_is_revoked_loses_its_place_and_is_not_granted_out_
         let ben = soon("Ben is next", ben).await???;
         let line = eye.places().await?;
         ensure!(
-            line.len() == 1 && line[0].created == token(&ben)? && ben.confirm().await?,
+            line.len() == 1 && line[0].created == token(&ben)? && is_confirmed(&ben).await?,
             "{line:?}"
         );
     }
@@ -642,7 +645,7 @@ async fn a_deadline_counts_from_when_the_shared_lease_does() -> Result<()> {
     let later = Duration::from_secs(1);
     tokio::time::sleep(later).await;
     let second = get(&pair.ana, wish(&["b"])).await?;
-    ensure!(first.confirm().await?);
+    ensure!(is_confirmed(&first).await?);
     // Less than the five seconds after which this lease is kept alive.
     ensure!(
         began.elapsed() < 4 * later,
@@ -711,7 +714,10 @@ async fn what_is_abandoned_under_a_shared_lease_becomes_free() -> Result<()> {
         began.elapsed()
     );
     ensure!(began.elapsed() < 3 * SHORTEST, "it was kept alive");
-    ensure!(other.confirm().await?, "the other one was lost with it");
+    ensure!(
+        is_confirmed(&other).await?,
+        "the other one was lost with it"
+    );
     Ok(())
 }
 
@@ -730,7 +736,10 @@ async fn a_claim_that_may_freeze_has_a_lease_of_its_own() -> Result<()> {
     let began = Instant::now();
     drop(get(&pair.ben, wish(&["a"])).await?);
     println!("free {:?} after it froze", began.elapsed());
-    ensure!(other.confirm().await?, "the other one was lost with it");
+    ensure!(
+        is_confirmed(&other).await?,
+        "the other one was lost with it"
+    );
     other.release().await;
     drop(frozen);
     ensure!(pair.ana.settle(PATIENCE).await && pair.ben.settle(PATIENCE).await);
@@ -948,7 +957,7 @@ async fn who_waits_for_several_keys_stands_in_one_line_and_moves_on() -> Result<
     ensure!(pair.ana.settle(PATIENCE).await);
     b.release().await;
     let all = soon("it gets all", waiter).await???;
-    ensure!(names(eye.places().await?).len() == 3 && all.confirm().await?);
+    ensure!(names(eye.places().await?).len() == 3 && is_confirmed(&all).await?);
     Ok(())
 }
 
@@ -1033,7 +1042,7 @@ async fn a_claim_that_was_not_renewed_is_over_under_a_lease_that_lives() -> Resu
     ));
     let began = Instant::now();
     while began.elapsed() < SHORTEST {
-        ensure!(other.confirm().await?);
+        ensure!(is_confirmed(&other).await?);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     ensure!(pair.ana.system().renew(&claim).await? == Renewal::Lost);

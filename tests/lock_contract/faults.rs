@@ -18,8 +18,8 @@ use doublebook::lock::{
 use crate::{
     in_memory::{Flaw, InMemory},
     pair::{
-        PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_taken, is_unavailable, short,
-        soon, wish,
+        PATIENCE, SHORT, at_once, claim, eventually, get, grant, is_confirmed, is_taken,
+        is_unavailable, short, soon, wish,
     },
 };
 
@@ -208,7 +208,7 @@ async fn a_lease_outlives_renewals_that_fail_for_a_while() -> Result<()> {
         set(&network.renewals, Fault::None);
         tokio::time::sleep(ttl).await;
         held.check()?;
-        ensure!(held.confirm().await?);
+        ensure!(is_confirmed(&held).await?);
     }
     Ok(())
 }
@@ -256,7 +256,7 @@ async fn what_was_lost_by_the_own_timer_is_never_confirmed_again() -> Result<()>
     held.lost().await;
     let trips = held.trips();
     ensure!(
-        !held.confirm().await? && held.check() == Err(Lost),
+        !is_confirmed(&held).await? && held.check() == Err(Lost),
         "it came back"
     );
     ensure!(held.trips() == trips, "a lost lease was asked for");

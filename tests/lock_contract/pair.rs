@@ -141,6 +141,18 @@ pub async fn get(service: &LockService, wish: Wish) -> anyhow::Result<Held> {
     held.map_err(|error| anyhow::anyhow!("{keys} could not be acquired: {error}"))
 }
 
+/// Whether the lock system says that it is still held. On a slow machine a node may not answer in its time; that is no
+/// answer to this.
+pub async fn is_confirmed(held: &Held) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    loop {
+        match held.confirm().await {
+            Err(LockError::Unavailable { .. }) if began.elapsed() < PATIENCE => {}
+            answer => return Ok(answer?),
+        }
+    }
+}
+
 /// Whether it is neither "acquired" nor "taken", but "nobody can say".
 pub fn is_unavailable<T>(answer: &Result<T, LockError>) -> bool {
     matches!(answer, Err(LockError::Unavailable { .. }))

@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_taken, is_told_in_time,
-        key, soon, wish, work_again,
+        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_confirmed, is_taken,
+        is_told_in_time, key, soon, wish, work_again,
     },
     redis_server::RedisServer,
 };
@@ -104,7 +104,7 @@ async fn scripts_are_loaded_again_when_redis_forgot_them() -> Result<()> {
     let (pair, server) = connect().await?;
     let held = get(&pair.ana, wish(&["a"])).await?;
     server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
-    ensure!(held.confirm().await?);
+    ensure!(is_confirmed(&held).await?);
     server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
     ensure!(held.release().await == ReleaseOutcome::Released);
     server.run::<()>(&["SCRIPT", "FLUSH"]).await?;
@@ -171,7 +171,7 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
     server
         .run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
         .await?;
-    ensure!(held.confirm().await?);
+    ensure!(is_confirmed(&held).await?);
     server
         .run::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
         .await?;

@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::timeout};
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken,
+        LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
         is_told_in_time, is_unavailable, key, keys, soon, wish,
     },
     zookeeper_server::{Folder, PrivateZooKeeper},
@@ -292,7 +292,7 @@ async fn a_release_whose_reply_was_lost_is_repeated_and_frees_nobody_else() -> R
     cable.cut();
     let outcome = soon("the release ends", releasing).await?;
     ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
-    ensure!(next.confirm().await?, "the next holder lost it");
+    ensure!(is_confirmed(&next).await?, "the next holder lost it");
     Ok(())
 }
 
@@ -448,12 +448,12 @@ async fn a_session_that_ended_takes_all_that_was_held_with_it() -> Result<()> {
         "no new session was counted"
     );
     ensure!(ana.system().renew(&lost).await? == Renewal::Lost);
-    ensure!(held.check() == Err(Lost) && !held.confirm().await?);
+    ensure!(held.check() == Err(Lost) && !is_confirmed(&held).await?);
     ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
     free(ana, &lost).await?;
-    ensure!(next.confirm().await?, "the next holder lost it");
+    ensure!(is_confirmed(&next).await?, "the next holder lost it");
     ensure!(
-        third.confirm().await?,
+        is_confirmed(&third).await?,
         "what the new session holds was lost"
     );
     ensure!(first.token(&key("a")) < next.token(&key("a")));
@@ -560,7 +560,10 @@ async fn a_claim_that_stands_alone_ends_while_its_process_lives() -> Result<()> 
     }
     until_in_line(&folder, 0).await?;
     ensure!(pair.ana.system().renew(&alone).await? == Renewal::Lost);
-    ensure!(shared.confirm().await?, "the shared session ended with it");
+    ensure!(
+        is_confirmed(&shared).await?,
+        "the shared session ended with it"
+    );
     Ok(())
 }
 
@@ -605,7 +608,7 @@ async fn a_deleted_node_is_a_lost_lock() -> Result<()> {
 
     let asks = get(&pair.ana, wish(&["a"])).await?;
     folder.clear("a").await?;
-    ensure!(!asks.confirm().await?, "it is still the owner");
+    ensure!(!is_confirmed(&asks).await?, "it is still the owner");
     Ok(())
 }
 

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{Claim, Held, Lost, ReleaseMode, ReleaseOutcome, Renewal, Token, Wish};
 
-use crate::pair::{LONG, PATIENCE, Pair, claim, eventually, get, grant, is_taken, key, soon, wish};
+use crate::pair::{
+    LONG, PATIENCE, Pair, claim, eventually, get, grant, is_confirmed, is_taken, key, soon, wish,
+};
 
 fn token(held: &Held) -> Result<Token> {
     held.token(&key("a")).context("a lease without a token")
@@ -161,7 +163,7 @@ pub async fn a_late_release_does_not_free_the_next_holder(pair: &Pair) -> Result
         is_taken(&pair.ana, &["a"]).await?,
         "the late release freed the next holder's lock"
     );
-    ensure!(next.confirm().await?, "the next holder lost it");
+    ensure!(is_confirmed(&next).await?, "the next holder lost it");
     Ok(())
 }
 
@@ -177,7 +179,10 @@ pub async fn a_blind_release_frees_the_next_holder(pair: &Pair) -> Result<()> {
         !is_taken(&pair.ana, &["a"]).await?,
         "the blind release looked at the owner"
     );
-    ensure!(!next.confirm().await?, "the next holder does not notice");
+    ensure!(
+        !is_confirmed(&next).await?,
+        "the next holder does not notice"
+    );
     Ok(())
 }
 
@@ -228,10 +233,13 @@ pub async fn a_frozen_holder_loses_it(pair: &Pair) -> Result<()> {
         let next = get(service, wish(&["a"])).await?;
         held.thaw();
         soon("the loss is told", held.lost()).await?;
-        ensure!(!held.confirm().await?, "it came back after it was lost");
+        ensure!(
+            !is_confirmed(&held).await?,
+            "it came back after it was lost"
+        );
         ensure!(token(&held)? == before, "its token changed");
         ensure!(token(&next)? > before, "the tokens do not rise");
-        ensure!(next.confirm().await?, "the next holder lost it");
+        ensure!(is_confirmed(&next).await?, "the next holder lost it");
         next.release().await;
     }
     Ok(())
@@ -289,13 +297,13 @@ pub async fn a_holder_can_ask_whether_it_is_still_the_owner(pair: &Pair) -> Resu
         },
     )
     .await?;
-    ensure!(held.confirm().await?, "it is not the owner");
+    ensure!(is_confirmed(&held).await?, "it is not the owner");
     let vandal = claim(&["a"], Duration::from_secs(60));
     pair.ben
         .system()
         .release(&vandal, ReleaseMode::Blind)
         .await?;
-    ensure!(!held.confirm().await?, "it is still the owner");
+    ensure!(!is_confirmed(&held).await?, "it is still the owner");
     ensure!(held.check() == Err(Lost), "what it was told is forgotten");
     Ok(())
 }

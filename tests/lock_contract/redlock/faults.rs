@@ -14,8 +14,8 @@ use super::{
     pair_of,
 };
 use crate::pair::{
-    LONG, Pair, at_once, claim, eventually, free, get, grant, is_taken, is_unavailable, key, soon,
-    wish,
+    LONG, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
+    is_unavailable, key, soon, wish,
 };
 
 /// A lease that outlasts some failed renewals.
@@ -72,7 +72,7 @@ async fn two_dead_nodes_are_not_missed() -> Result<()> {
         if let Some(node) = dead {
             nodes.kill(node).await?;
         }
-        ensure!(held.confirm().await?, "lost with {dead:?}");
+        ensure!(is_confirmed(&held).await?, "lost with {dead:?}");
         ensure!(
             is_taken(&pair.ben, &["a"]).await?,
             "not taken with {dead:?}"
@@ -261,7 +261,7 @@ async fn a_release_whose_reply_is_lost_is_sent_again_and_frees_nothing_else() ->
     nodes.mute_all(false);
     let outcome = soon("it ends", releasing).await?;
     ensure!(outcome == ReleaseOutcome::Unknown, "{outcome:?}");
-    ensure!(next.confirm().await?, "it freed the next holder");
+    ensure!(is_confirmed(&next).await?, "it freed the next holder");
     Ok(())
 }
 
@@ -291,7 +291,7 @@ async fn connections_that_are_cut_while_somebody_waits_or_holds_are_made_anew() 
     held.release().await;
     let held = soon("the waiter is let in", waiter).await???;
     nodes.cables.iter().for_each(|cable| cable.cut());
-    ensure!(held.confirm().await?);
+    ensure!(is_confirmed(&held).await?);
     Ok(())
 }
 
@@ -390,14 +390,20 @@ async fn a_renewal_does_not_bring_a_key_back_to_a_node_that_lost_it() -> Result<
     nodes
         .run::<()>(1, &["DEL", "{doublebook}:redlock:lock:a"])
         .await?;
-    ensure!(held.confirm().await?, "one node of five is not the lock");
+    ensure!(
+        is_confirmed(&held).await?,
+        "one node of five is not the lock"
+    );
     ensure!(!nodes.has(1, "a").await?, "the renewal made a key");
     for node in [2, 3] {
         nodes
             .run::<()>(node, &["DEL", "{doublebook}:redlock:lock:a"])
             .await?;
     }
-    ensure!(!held.confirm().await?, "three nodes of five have lost it");
+    ensure!(
+        !is_confirmed(&held).await?,
+        "three nodes of five have lost it"
+    );
     ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
     nodes.until_free().await
 }
@@ -437,7 +443,7 @@ async fn what_a_killed_holder_leaves_is_over_with_its_lease() -> Result<()> {
         matches!(free(&pair.ana, &dead).await, Ok(Released::NotTheOwner))
     })
     .await?;
-    ensure!(next.confirm().await?);
+    ensure!(is_confirmed(&next).await?);
     let refused = pair.ana.acquire(at_once(&["a"])).await;
     ensure!(
         matches!(refused, Err(LockError::Timeout { .. })),

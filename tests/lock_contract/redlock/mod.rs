@@ -14,7 +14,8 @@ use futures_util::future::try_join_all;
 
 use self::nodes::Nodes;
 use crate::pair::{
-    LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_taken, key, keys, wish,
+    LONG, PATIENCE, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
+    key, keys, wish,
 };
 
 /// Each renewal needs three answers of five, within a part of the lease that a slow machine can keep.
@@ -243,7 +244,7 @@ async fn scripts_are_loaded_again_when_the_nodes_forgot_them() -> Result<()> {
             nodes.run::<()>(node, &["SCRIPT", "FLUSH"]).await?;
         }
         if confirmed {
-            ensure!(held.confirm().await?);
+            ensure!(is_confirmed(&held).await?);
         }
     }
     ensure!(held.release().await == ReleaseOutcome::Released);
