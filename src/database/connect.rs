@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use sqlx::ConnectOptions;
 use sqlx::migrate::Migrator;
-use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use super::DatabaseError;
-use super::pool::AnyPool;
+use super::pool::{AnyPool, of_the_lock_table};
 use super::session::{Session, Transaction};
 use crate::lock::systems::TablePool;
 
@@ -118,9 +117,7 @@ impl Database {
                     writes: pool(WRITE_CONNECTIONS)?,
                     rows: pool(ROW_CONNECTIONS)?,
                     leases: TablePool::Postgres(
-                        PoolOptions::new()
-                            .max_connections(LEASE_CONNECTIONS)
-                            .connect_lazy_with(*options),
+                        of_the_lock_table(LEASE_CONNECTIONS).connect_lazy_with(*options),
                     ),
                 }
             }
@@ -132,9 +129,7 @@ impl Database {
                     writes: pool(SQLITE_WRITERS)?,
                     rows: pool(SQLITE_WRITERS)?,
                     leases: TablePool::Sqlite(
-                        PoolOptions::new()
-                            .max_connections(SQLITE_LEASES)
-                            .connect_lazy_with(*options),
+                        of_the_lock_table(SQLITE_LEASES).connect_lazy_with(*options),
                     ),
                 }
             }

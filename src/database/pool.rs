@@ -7,12 +7,12 @@
 //! sqlx's own pool asks the server after each use whether the connection still lives, in a task of its own, and tries a
 //! refused connection again until its time is over. (`docs/decisions/0016-a-pool-that-does-not-ask.md`.)
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleResult, WeakPool,
 };
+use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
@@ -128,6 +128,23 @@ fn pool_of<C: Connection + 'static>(
         .build()?;
     tokio::spawn(close_idle(pool.weak()));
     Ok(pool)
+}
+
+/// How the lock table's pool, which is sqlx's, keeps its connections: as those here, so that a request is not preceded
+/// by a question.
+pub(super) fn of_the_lock_table<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
+    PoolOptions::new()
+        .max_connections(connections)
+        .idle_timeout(IDLE_LIMIT)
+        .test_before_acquire(false)
+        .before_acquire(|connection: &mut DB::Connection, met| {
+            Box::pin(async move {
+                if met.idle_for > PING_AFTER_IDLE {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
 }
 
 /// Closes connections that nobody uses, for as long as the pool is there.
