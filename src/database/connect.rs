@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use super::DatabaseError;
 use super::pool::{AnyPool, of_the_lock_table};
 use super::session::{Session, Transaction};
-use crate::lock::systems::TablePool;
+use crate::lock::systems::TableDatabase;
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -32,7 +32,6 @@ const LEASE_CONNECTIONS: u32 = 4;
 /// SQLite has one writer at a time: a second connection would only poll for the file against the first.
 const SQLITE_WRITERS: usize = 1;
 const SQLITE_READERS: usize = 4;
-const SQLITE_LEASES: u32 = 2;
 
 /// PostgreSQL ends any statement after this, whatever became of its client: longer than the longest wait.
 const LONGEST_STATEMENT: Duration = Duration::from_secs(70);
@@ -56,7 +55,7 @@ pub struct Database {
     reads: AnyPool,
     writes: AnyPool,
     rows: AnyPool,
-    leases: TablePool,
+    leases: TableDatabase,
 }
 
 /// Where a database is: `postgres://…`, `postgresql://…` or `sqlite:path`.
@@ -116,7 +115,7 @@ impl Database {
                     reads: pool(READ_CONNECTIONS)?,
                     writes: pool(WRITE_CONNECTIONS)?,
                     rows: pool(ROW_CONNECTIONS)?,
-                    leases: TablePool::Postgres(
+                    leases: TableDatabase::Postgres(
                         of_the_lock_table(LEASE_CONNECTIONS).connect_lazy_with(*options),
                     ),
                 }
@@ -128,9 +127,7 @@ impl Database {
                     reads: pool(SQLITE_READERS)?,
                     writes: pool(SQLITE_WRITERS)?,
                     rows: pool(SQLITE_WRITERS)?,
-                    leases: TablePool::Sqlite(
-                        of_the_lock_table(SQLITE_LEASES).connect_lazy_with(*options),
-                    ),
+                    leases: TableDatabase::Sqlite(options),
                 }
             }
         })
@@ -246,8 +243,8 @@ impl Database {
         }
     }
 
-    /// The pool of the lock table.
-    pub fn leases(&self) -> TablePool {
+    /// Where the lock table is.
+    pub fn leases(&self) -> TableDatabase {
         self.leases.clone()
     }
 

@@ -12,8 +12,7 @@ use std::time::Duration;
 use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleResult, WeakPool,
 };
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
 use tokio::time::{sleep, timeout};
@@ -132,12 +131,12 @@ fn pool_of<C: Connection + 'static>(
 
 /// How the lock table's pool, which is sqlx's, keeps its connections: as those here, so that a request is not preceded
 /// by a question.
-pub(super) fn of_the_lock_table<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
-    PoolOptions::new()
+pub(super) fn of_the_lock_table(connections: u32) -> PgPoolOptions {
+    PgPoolOptions::new()
         .max_connections(connections)
         .idle_timeout(IDLE_LIMIT)
         .test_before_acquire(false)
-        .before_acquire(|connection: &mut DB::Connection, met| {
+        .before_acquire(|connection, met| {
             Box::pin(async move {
                 if met.idle_for > PING_AFTER_IDLE {
                     connection.ping().await?;

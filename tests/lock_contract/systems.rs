@@ -1,13 +1,17 @@
 //! Every lock system by its address, so that another process can open the same one.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Result;
 use doublebook::{
     lock::{
         LockSystem,
         systems::{
-            DynamoDb, Etcd, Redis, Redlock, Table, TablePool, ZooKeeper,
+            DynamoDb, Etcd, Redis, Redlock, Table, TableDatabase, ZooKeeper,
             table::{POSTGRES_DDL, POSTGRES_WAITERS_DDL, SQLITE_DDL},
         },
     },
@@ -17,8 +21,8 @@ use doublebook::{
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{
-    PgPool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions},
+    ConnectOptions, PgPool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
 };
 use tempfile::TempDir;
 
@@ -49,27 +53,23 @@ impl Address {
             Self::Redis(url) => Arc::new(Redis::open(url)?),
             Self::Redlock(urls) => Arc::new(Redlock::open(urls)?),
             Self::DynamoDb(url) => Arc::new(DynamoDb::local(url)?),
-            Self::TableOnPostgres(url) => {
-                Arc::new(Table::new(TablePool::Postgres(PgPool::connect(url).await?)))
-            }
+            Self::TableOnPostgres(url) => Arc::new(Table::new(TableDatabase::Postgres(
+                PgPool::connect(url).await?,
+            ))),
             Self::ZooKeeper(servers) => Arc::new(ZooKeeper::open(servers, SESSION)?),
             Self::Etcd(url) => Arc::new(Etcd::open(std::slice::from_ref(url))?),
             Self::TableOnSqlite(file) => {
-                Arc::new(Table::new(TablePool::Sqlite(sqlite(file.clone()).await?)))
+                Arc::new(Table::new(TableDatabase::Sqlite(Box::new(sqlite(file)))))
             }
         })
     }
 }
 
-async fn sqlite(file: PathBuf) -> Result<SqlitePool> {
-    let options = SqliteConnectOptions::new()
+fn sqlite(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal);
-    Ok(SqlitePoolOptions::new()
-        .max_connections(3)
-        .connect_with(options)
-        .await?)
+        .journal_mode(SqliteJournalMode::Wal)
 }
 
 /// A server of its own, and the folder of its data.
@@ -124,7 +124,7 @@ mod table_on_sqlite {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("locks.db");
         sqlx::raw_sql(SQLITE_DDL)
-            .execute(&sqlite(file.clone()).await?)
+            .execute(&mut sqlite(&file).connect().await?)
             .await?;
         Ok((Address::TableOnSqlite(file), folder))
     }

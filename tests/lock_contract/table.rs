@@ -5,38 +5,40 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use doublebook::lock::{
     LockError,
-    systems::{Table, TablePool, table::SQLITE_DDL},
+    systems::{Table, TableDatabase, table::SQLITE_DDL},
 };
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use sqlx::{
+    ConnectOptions, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
 use tempfile::TempDir;
 
 use crate::pair::{LONG, Pair, at_once, claim, get, wish};
 
-/// Two pools on one file, as two replicas have.
+/// Two connections to one file, as two replicas have.
 async fn sqlite() -> Result<(Pair, TempDir)> {
     let folder = tempfile::tempdir()?;
-    let pools = (open(&folder).await?, open(&folder).await?);
-    sqlx::raw_sql(SQLITE_DDL).execute(&pools.0).await?;
-    Ok((
-        pair(TablePool::Sqlite(pools.0), TablePool::Sqlite(pools.1)),
-        folder,
-    ))
+    sqlx::raw_sql(SQLITE_DDL)
+        .execute(&mut open(&folder).await?)
+        .await?;
+    Ok((pair(&folder), folder))
 }
 
 /// The table must exist.
-fn pair(ana: TablePool, ben: TablePool) -> Pair {
-    Pair::new(Table::new(ana), Table::new(ben))
+fn pair(folder: &TempDir) -> Pair {
+    let table = || Table::new(TableDatabase::Sqlite(Box::new(file(folder))));
+    Pair::new(table(), table())
 }
 
-async fn open(folder: &TempDir) -> Result<SqlitePool> {
-    let options = SqliteConnectOptions::new()
+fn file(folder: &TempDir) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .filename(folder.path().join("locks.db"))
         .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal);
-    Ok(SqlitePoolOptions::new()
-        .max_connections(3)
-        .connect_with(options)
-        .await?)
+        .journal_mode(SqliteJournalMode::Wal)
+}
+
+async fn open(folder: &TempDir) -> Result<SqliteConnection> {
+    Ok(file(folder).connect().await?)
 }
 
 mod on_sqlite {
@@ -48,9 +50,9 @@ mod on_sqlite {
 #[tokio::test]
 async fn a_file_that_stays_busy_is_unavailable_and_not_taken() -> Result<()> {
     let (pair, folder) = sqlite().await?;
-    let mut writer = open(&folder).await?.acquire().await?;
+    let mut writer = open(&folder).await?;
     sqlx::raw_sql("BEGIN IMMEDIATE")
-        .execute(&mut *writer)
+        .execute(&mut writer)
         .await?;
     for wanted in [&["a"][..], &["a", "b"]] {
         let mut claim = claim(wanted, LONG);
@@ -68,7 +70,7 @@ async fn a_file_that_stays_busy_is_unavailable_and_not_taken() -> Result<()> {
             began.elapsed()
         );
     }
-    sqlx::raw_sql("ROLLBACK").execute(&mut *writer).await?;
+    sqlx::raw_sql("ROLLBACK").execute(&mut writer).await?;
     drop(get(&pair.ana, at_once(&["a", "b"])).await?);
     Ok(())
 }
@@ -81,7 +83,7 @@ async fn a_released_row_stays_and_keeps_its_token() -> Result<()> {
     }
     let row: (Option<String>, i64, i64) =
         sqlx::query_as("SELECT owner, token, expires_at FROM lock_lease")
-            .fetch_one(&open(&folder).await?)
+            .fetch_one(&mut open(&folder).await?)
             .await?;
     ensure!(row == (None, 3, 0), "{row:?}");
     Ok(())
@@ -90,9 +92,7 @@ async fn a_released_row_stays_and_keeps_its_token() -> Result<()> {
 #[tokio::test]
 async fn a_table_that_is_not_there_is_unavailable() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let pool = TablePool::Sqlite(open(&folder).await?);
-    let pair = pair(pool.clone(), pool);
-    let refused = pair.ana.acquire(wish(&["a"])).await;
+    let refused = pair(&folder).ana.acquire(wish(&["a"])).await;
     ensure!(
         matches!(refused, Err(LockError::Unavailable { .. })),
         "{refused:?}"

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{
     Answer, Claim, LockError, LockService, Token, Wish,
     systems::{
-        Table, TablePool,
+        Table, TableDatabase,
         table::{POSTGRES_DDL, POSTGRES_WAITERS_DDL},
     },
 };
@@ -40,7 +40,7 @@ async fn connect_to(url: &str) -> Result<(Pair, PgPool)> {
     sqlx::raw_sql(POSTGRES_WAITERS_DDL)
         .execute(&looking)
         .await?;
-    let table = async || anyhow::Ok(Table::new(TablePool::Postgres(open(url).await?)));
+    let table = async || anyhow::Ok(Table::new(TableDatabase::Postgres(open(url).await?)));
     Ok((Pair::new(table().await?, table().await?), looking))
 }
 
@@ -206,7 +206,7 @@ async fn a_waiter_gets_in_although_what_is_told_is_lost_and_is_told_again_later(
     let cable = Forwarder::start(server).await?;
     let through_cable = direct.clone().port(cable.address().port());
     let pool = PgPoolOptions::new().connect_lazy_with(through_cable);
-    let deaf = LockService::new(Arc::new(Table::new(TablePool::Postgres(pool.clone()))));
+    let deaf = LockService::new(Arc::new(Table::new(TableDatabase::Postgres(pool.clone()))));
     let hub = deaf.system().wakeups().context("no wake-ups")?;
     let listener = hub.listen(&keys(&["a"]));
     soon("the connection is there", listener.woken()).await?;

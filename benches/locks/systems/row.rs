@@ -27,7 +27,7 @@ impl System for Row {
         let server = PostgresServer::start(launcher, folder).await?;
         let table = "CREATE TABLE thing (name TEXT PRIMARY KEY)";
         sqlx::raw_sql(table)
-            .execute(&table::connect(&server.url()).await?)
+            .execute(&mut table::connect(&server.url()).await?)
             .await?;
         Ok(Server::new(server.url(), server))
     }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use doublebook::database::Database;
 use doublebook::lock::systems;
 use doublebook::stack::{Launcher, PostgresServer};
-use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::{Connection, PgConnection};
+use tokio::sync::Mutex;
 
 use super::{AT_MOST, Bare, Lock, Once, Server, System, layered, owner};
 
@@ -32,17 +32,17 @@ impl System for Table {
     }
 
     async fn open(&self, address: &str) -> Result<Arc<dyn Lock>> {
-        let pool = Database::open(address)?.leases();
-        Ok(layered(systems::Table::new(pool)))
+        let database = Database::open(address)?.leases();
+        Ok(layered(systems::Table::new(database)))
     }
 
     async fn bare(&self, address: &str) -> Result<Vec<Bare>> {
-        let pool = connect(address).await?;
-        sqlx::raw_sql(BARE_TABLE).execute(&pool).await?;
+        let mut connection = connect(address).await?;
+        sqlx::raw_sql(BARE_TABLE).execute(&mut connection).await?;
         Ok(vec![Bare {
             what: BARE,
             at_most: Some(AT_MOST),
-            once: upsert_and_update(pool),
+            once: upsert_and_update(connection),
         }])
     }
 }
@@ -64,29 +64,33 @@ WHERE name = 'a'
   AND owner = $1
 ";
 
-/// One connection, for bare requests.
-pub async fn connect(address: &str) -> Result<PgPool> {
-    let pool = PgPoolOptions::new().max_connections(1);
-    Ok(pool.test_before_acquire(false).connect(address).await?)
+/// One connection and no pool around it: what a pool asks on its own account would count as bare requests.
+pub async fn connect(address: &str) -> Result<PgConnection> {
+    Ok(PgConnection::connect(address).await?)
 }
 
 pub async fn version(address: &str) -> Result<String> {
     let version: String = sqlx::query_scalar("SHOW server_version")
-        .fetch_one(&connect(address).await?)
+        .fetch_one(&mut connect(address).await?)
         .await?;
     Ok(format!("PostgreSQL {version}"))
 }
 
-fn upsert_and_update(pool: PgPool) -> Once {
+fn upsert_and_update(connection: PgConnection) -> Once {
+    let connection = Arc::new(Mutex::new(connection));
     Box::new(move || {
-        let pool = pool.clone();
+        let connection = connection.clone();
         Box::pin(async move {
+            let mut connection = connection.lock().await;
             let owner = owner();
             sqlx::query_scalar::<_, i64>(UPSERT)
                 .bind(&owner)
-                .fetch_one(&pool)
+                .fetch_one(&mut *connection)
                 .await?;
-            sqlx::query(UPDATE).bind(&owner).execute(&pool).await?;
+            sqlx::query(UPDATE)
+                .bind(&owner)
+                .execute(&mut *connection)
+                .await?;
             Ok(())
         })
     })

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use doublebook::database::Database;
 use doublebook::lock::systems;
 use doublebook::stack::Launcher;
-use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection};
+use tokio::sync::Mutex;
 
 use super::{AT_MOST, Bare, Lock, Once, Server, System, layered, owner, table};
 
@@ -29,49 +30,50 @@ impl System for TableSqlite {
 
     async fn version(&self, address: &str) -> Result<String> {
         let version: String = sqlx::query_scalar("SELECT sqlite_version()")
-            .fetch_one(&connect(address).await?)
+            .fetch_one(&mut connect(address).await?)
             .await?;
         Ok(format!("SQLite {version}"))
     }
 
     async fn open(&self, address: &str) -> Result<Arc<dyn Lock>> {
-        let pool = Database::open(address)?.leases();
-        Ok(layered(systems::Table::new(pool)))
+        let database = Database::open(address)?.leases();
+        Ok(layered(systems::Table::new(database)))
     }
 
     async fn bare(&self, address: &str) -> Result<Vec<Bare>> {
-        let pool = connect(address).await?;
-        sqlx::raw_sql(table::BARE_TABLE).execute(&pool).await?;
+        let mut connection = connect(address).await?;
+        sqlx::raw_sql(table::BARE_TABLE)
+            .execute(&mut connection)
+            .await?;
         Ok(vec![Bare {
             what: table::BARE,
             at_most: Some(AT_MOST),
-            once: upsert_and_update(pool),
+            once: upsert_and_update(connection),
         }])
     }
 }
 
 /// As a replica opens it: the file is in WAL mode since it was migrated.
-async fn connect(address: &str) -> Result<SqlitePool> {
+async fn connect(address: &str) -> Result<SqliteConnection> {
     let options: SqliteConnectOptions = address.parse()?;
-    let pool = SqlitePoolOptions::new().max_connections(1);
-    Ok(pool
-        .test_before_acquire(false)
-        .connect_with(options.synchronous(SqliteSynchronous::Normal))
-        .await?)
+    let options = options.synchronous(SqliteSynchronous::Normal);
+    Ok(options.connect().await?)
 }
 
-fn upsert_and_update(pool: SqlitePool) -> Once {
+fn upsert_and_update(connection: SqliteConnection) -> Once {
+    let connection = Arc::new(Mutex::new(connection));
     Box::new(move || {
-        let pool = pool.clone();
+        let connection = connection.clone();
         Box::pin(async move {
+            let mut connection = connection.lock().await;
             let owner = owner();
             sqlx::query_scalar::<_, i64>(table::UPSERT)
                 .bind(&owner)
-                .fetch_one(&pool)
+                .fetch_one(&mut *connection)
                 .await?;
             sqlx::query(table::UPDATE)
                 .bind(&owner)
-                .execute(&pool)
+                .execute(&mut *connection)
                 .await?;
             Ok(())
         })

@@ -24,6 +24,6 @@ pub use etcd::Etcd;
 pub use mutex::Mutex;
 pub use redis::Redis;
 pub use redlock::Redlock;
-pub use table::{Table, TablePool};
+pub use table::{Table, TableDatabase};
 #[cfg(feature = "zookeeper")]
 pub use zookeeper::ZooKeeper;

@@ -6,9 +6,9 @@
 //!
 //! It promises what the database promises: a grant that was committed is seen by everybody. On PostgreSQL a waiter
 //! marks the row, and a release of a marked row tells everybody who listens; they all ask, in no order between
-//! replicas. SQLite has no way to tell, so waiters back off there. It uses a pool of its own, so that lock waiters
-//! cannot starve the business transactions, and a connection is never held longer than one request; one more
-//! connection listens, once somebody waits.
+//! replicas. SQLite has no way to tell, so waiters back off there. Its connections are its own, so that lock waiters
+//! cannot starve the business transactions, and none is held longer than one request; on PostgreSQL one more listens,
+//! once somebody waits.
 //!
 //! The library creates no table: the application does, with [`POSTGRES_DDL`] and [`POSTGRES_WAITERS_DDL`], or with
 //! [`SQLITE_DDL`].
@@ -23,8 +23,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sqlx::{Database, PgPool, Pool, SqlitePool, pool::PoolConnection};
-use tokio::{runtime::Handle, time::timeout};
+use sqlx::{PgPool, sqlite::SqliteConnectOptions};
+use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::lock::{
@@ -40,32 +40,40 @@ pub use self::{
     sqlite::SQLITE_DDL,
 };
 
-/// The database that holds the table, through a pool that nobody else uses. A few connections are enough.
+/// The database that holds the table.
 #[derive(Debug, Clone)]
-pub enum TablePool {
-    /// PostgreSQL. Its connections should have a `statement_timeout` of some seconds, so that none waits for ever
-    /// behind a transaction whose client has vanished.
+pub enum TableDatabase {
+    /// PostgreSQL, through a pool that nobody else uses; a few connections are enough. They should have a
+    /// `statement_timeout` of some seconds, so that none waits for ever behind a transaction whose client has vanished.
     Postgres(PgPool),
     /// SQLite in WAL mode. All replicas must see the same file of the same host.
-    Sqlite(SqlitePool),
+    Sqlite(Box<SqliteConnectOptions>),
 }
 
 /// Grants locks as rows of a table.
 #[derive(Debug)]
 pub struct Table {
-    pool: TablePool,
+    rows: Rows,
     wakeups: Arc<Wakeups>,
     /// Started by the first waiter.
     listening: OnceLock<AbortOnDropHandle<()>>,
 }
 
+#[derive(Debug)]
+enum Rows {
+    Postgres(PgPool),
+    Sqlite(Box<sqlite::File>),
+}
+
 impl Table {
     /// Uses the table of this database; it must exist. Connects to nothing yet.
-    pub fn new(pool: TablePool) -> Self {
+    pub fn new(database: TableDatabase) -> Self {
         Self {
-            pool: match pool {
-                TablePool::Sqlite(pool) => TablePool::Sqlite(sqlite::patient(&pool)),
-                postgres => postgres,
+            rows: match database {
+                TableDatabase::Postgres(pool) => Rows::Postgres(pool),
+                TableDatabase::Sqlite(options) => {
+                    Rows::Sqlite(Box::new(sqlite::File::new(*options)))
+                }
             },
             wakeups: Arc::default(),
             listening: OnceLock::new(),
@@ -80,17 +88,17 @@ impl LockSystem for Table {
     }
 
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
-        let asked = match &self.pool {
-            TablePool::Postgres(pool) => postgres::ask(pool, claim).await,
-            TablePool::Sqlite(pool) => sqlite::ask(pool, claim).await,
+        let asked = match &self.rows {
+            Rows::Postgres(pool) => postgres::ask(pool, claim).await,
+            Rows::Sqlite(file) => file.ask(claim).await,
         };
         asked.map_err(unavailable)
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renewal, LockError> {
-        let renewed = match &self.pool {
-            TablePool::Postgres(pool) => postgres::renew(pool, claim).await,
-            TablePool::Sqlite(pool) => sqlite::renew(pool, claim).await,
+        let renewed = match &self.rows {
+            Rows::Postgres(pool) => postgres::renew(pool, claim).await,
+            Rows::Sqlite(file) => file.renew(claim).await,
         };
         Ok(if all(claim, renewed)? {
             Renewal::Kept
@@ -100,9 +108,9 @@ impl LockSystem for Table {
     }
 
     async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
-        let freed = match &self.pool {
-            TablePool::Postgres(pool) => postgres::release(pool, claim, mode).await,
-            TablePool::Sqlite(pool) => sqlite::release(pool, claim, mode).await,
+        let freed = match &self.rows {
+            Rows::Postgres(pool) => postgres::release(pool, claim, mode).await,
+            Rows::Sqlite(file) => file.release(claim, mode).await,
         };
         Ok(if all(claim, freed)? {
             Released::Released
@@ -112,7 +120,7 @@ impl LockSystem for Table {
     }
 
     fn wakeups(&self) -> Option<&Wakeups> {
-        let TablePool::Postgres(pool) = &self.pool else {
+        let Rows::Postgres(pool) = &self.rows else {
             return None;
         };
         if let Ok(runtime) = Handle::try_current() {
@@ -123,16 +131,6 @@ impl LockSystem for Table {
         }
         Some(&self.wakeups)
     }
-}
-
-/// A connection, if one becomes free in time. Giving up here is safe, since nothing was asked yet.
-async fn connection<DB: Database>(
-    pool: &Pool<DB>,
-    claim: &Claim,
-) -> sqlx::Result<PoolConnection<DB>> {
-    timeout(claim.patience, pool.acquire())
-        .await
-        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// Whether as many rows were changed as the claim has keys.

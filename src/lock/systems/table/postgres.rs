@@ -15,7 +15,7 @@ use std::time::Duration;
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
 use tokio::time::{error::Elapsed, timeout};
 
-use super::{answer, connection, milliseconds};
+use super::{answer, milliseconds};
 use crate::lock::{
     claim::Claim,
     key::Key,
@@ -206,7 +206,10 @@ struct Borrowed(Option<PoolConnection<Postgres>>);
 
 impl Borrowed {
     async fn from(pool: &PgPool, claim: &Claim) -> sqlx::Result<Self> {
-        Ok(Self(Some(connection(pool, claim).await?)))
+        let connection = timeout(claim.patience, pool.acquire()).await;
+        Ok(Self(Some(
+            connection.unwrap_or(Err(sqlx::Error::PoolTimedOut))?,
+        )))
     }
 
     fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {

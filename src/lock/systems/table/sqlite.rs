@@ -8,10 +8,16 @@
 use std::time::{Duration, Instant};
 
 use sqlx::{
-    Connection as _, Sqlite, SqliteConnection, SqlitePool, query::Query, sqlite::SqliteArguments,
+    ConnectOptions as _, Connection as _, Sqlite, SqliteConnection,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions},
+};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::timeout,
 };
 
-use super::{answer, connection, milliseconds};
+use super::{answer, milliseconds};
 use crate::lock::{
     claim::Claim,
     system::{Answer, ReleaseMode},
@@ -68,19 +74,80 @@ WHERE lock_key = $1
   AND (owner = $2 OR ($3 AND owner IS NOT NULL))
 ";
 
-/// A pool like this one, whose statements wait for a busy file as they should here.
-pub(super) fn patient(pool: &SqlitePool) -> SqlitePool {
-    let options = (*pool.connect_options()).clone();
-    let options = options.busy_timeout(BUSY_STEP);
-    pool.options().clone().connect_lazy_with(options)
+/// The file, through one connection: SQLite lets one writer in at a time, so a second would only poll for the file
+/// against the first. Opened by the first request.
+#[derive(Debug)]
+pub(super) struct File {
+    options: SqliteConnectOptions,
+    connection: Mutex<Option<SqliteConnection>>,
 }
 
-/// Asks for all keys or none. One key is one statement; several are one transaction.
-pub(super) async fn ask(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<Answer> {
-    let mut connection = connection(pool, claim).await?;
+impl File {
+    pub(super) fn new(options: SqliteConnectOptions) -> Self {
+        Self {
+            options: options.busy_timeout(BUSY_STEP),
+            connection: Mutex::new(None),
+        }
+    }
+
+    /// Asks for all keys or none. One key is one statement; several are one transaction.
+    pub(super) async fn ask(&self, claim: &Claim) -> sqlx::Result<Answer> {
+        let mut borrowed = self.borrow(claim).await?;
+        let asked = ask_while_busy(&mut borrowed.connection, claim).await;
+        borrowed.give_back(asked)
+    }
+
+    /// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
+    pub(super) async fn renew(&self, claim: &Claim) -> sqlx::Result<u64> {
+        let mut borrowed = self.borrow(claim).await?;
+        let renewed = renew_over(&mut borrowed.connection, claim).await;
+        borrowed.give_back(renewed)
+    }
+
+    /// Frees each key by itself.
+    pub(super) async fn release(&self, claim: &Claim, mode: ReleaseMode) -> sqlx::Result<u64> {
+        let mut borrowed = self.borrow(claim).await?;
+        let freed = release_over(&mut borrowed.connection, claim, mode).await;
+        borrowed.give_back(freed)
+    }
+
+    /// The connection, if it becomes free in time. Giving up here is safe, since nothing was asked yet.
+    async fn borrow(&self, claim: &Claim) -> sqlx::Result<Borrowed<'_>> {
+        timeout(claim.patience, self.borrow_in_turn())
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+
+    async fn borrow_in_turn(&self) -> sqlx::Result<Borrowed<'_>> {
+        let mut place = self.connection.lock().await;
+        let connection = match place.take() {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        Ok(Borrowed { connection, place })
+    }
+}
+
+/// The connection while it is used. It goes back when its statements were answered, be it that they are refused. Cut
+/// off in the middle it is closed, and with it ends what it had begun.
+struct Borrowed<'a> {
+    connection: SqliteConnection,
+    place: MutexGuard<'a, Option<SqliteConnection>>,
+}
+
+impl Borrowed<'_> {
+    fn give_back<T>(mut self, answer: sqlx::Result<T>) -> sqlx::Result<T> {
+        if matches!(answer, Ok(_) | Err(sqlx::Error::Database(_))) {
+            *self.place = Some(self.connection);
+        }
+        answer
+    }
+}
+
+async fn ask_while_busy(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<Answer> {
     let until = Instant::now() + claim.patience;
     loop {
-        match ask_over(&mut connection, claim).await {
+        match ask_over(connection, claim).await {
             Err(error) if is_busy(&error) && Instant::now() < until => {}
             asked => return asked,
         }
@@ -119,9 +186,7 @@ async fn take(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<
     Ok(tokens)
 }
 
-/// Renews each key by itself: a part that was renewed is over when its lease is, and does no harm.
-pub(super) async fn renew(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<u64> {
-    let mut connection = connection(pool, claim).await?;
+async fn renew_over(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<u64> {
     let mut renewed = 0;
     for key in &claim.keys {
         let statement = || {
@@ -130,18 +195,16 @@ pub(super) async fn renew(pool: &SqlitePool, claim: &Claim) -> sqlx::Result<u64>
                 .bind(claim.owner.to_string())
                 .bind(milliseconds(claim.ttl))
         };
-        renewed += execute(&mut connection, claim, statement).await?;
+        renewed += execute(connection, claim, statement).await?;
     }
     Ok(renewed)
 }
 
-/// Frees each key by itself.
-pub(super) async fn release(
-    pool: &SqlitePool,
+async fn release_over(
+    connection: &mut SqliteConnection,
     claim: &Claim,
     mode: ReleaseMode,
 ) -> sqlx::Result<u64> {
-    let mut connection = connection(pool, claim).await?;
     let mut freed = 0;
     for key in &claim.keys {
         let statement = || {
@@ -150,7 +213,7 @@ pub(super) async fn release(
                 .bind(claim.owner.to_string())
                 .bind(mode == ReleaseMode::Blind)
         };
-        freed += execute(&mut connection, claim, statement).await?;
+        freed += execute(connection, claim, statement).await?;
     }
     Ok(freed)
 }
