@@ -1,8 +1,8 @@
 -- A booking as a replica makes it under lock=redis with the fence on: the same statements in the same transactions and
 -- round trips, for pgbench. A test compares them with what the server logs.
 --
--- Variables: room, room_id, epoch and i (0) with -D. Each client books seats of its own, over and over; what its claims
--- ask for holds every time, since its token rises.
+-- Variables: room, room_id, epoch and i with -D. Each client books seats of its own, over and over; what its claims ask
+-- for holds every time, since its token rises from i: give each run an i above all that was reached before.
 \set i :i + 1
 \set token :i + 1
 \set seat :client_id * 5000 + 1 + :i % 5000

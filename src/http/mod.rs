@@ -98,13 +98,13 @@ pub fn router(app: Arc<App>) -> Router {
         ))
         .layer(CatchPanicLayer::custom(fault_of_ours))
         .layer(middleware::from_fn_with_state(
-            tracing::info_span!("serve", replica = app.me.name),
+            Span::current(),
             name_the_replica,
         ))
         .with_state(app)
 }
 
-/// Every line of the log names the replica.
+/// Every line of the log names the replica: a request is in the span in which the router was made.
 async fn name_the_replica(State(span): State<Span>, request: Request, next: Next) -> Response {
     next.run(request).instrument(span).await
 }

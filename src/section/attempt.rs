@@ -138,7 +138,8 @@ where
     E: From<SectionError> + Send + 'static,
     W: Future<Output = Result<T, E>> + Send,
 {
-    let span = tracing::info_span!("attempt", id = %intent.attempt, room = %intent.room);
+    // Only where each step is told: to enter a span at every poll of every statement costs as much as the line itself.
+    let span = tracing::debug_span!("attempt", id = %intent.attempt, room = %intent.room);
     let attempt = match Attempt::begin(app, intent) {
         Ok(attempt) => attempt,
         Err(error) => return (Err(error.into()), Timing::default()),
@@ -223,6 +224,9 @@ impl Attempt {
         let lock = self.clock().lock;
         self.app.metrics.ended(self.kind, lock, end, timing);
         tracing::info!(
+            replica = self.replica(),
+            attempt = %self.id,
+            room = %self.room,
             outcome = end.word,
             wait_ms = timing.wait.as_millis() as u64,
             work_ms = timing.work.as_millis() as u64,
