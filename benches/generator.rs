@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use doublebook::load::client::Client;
 use doublebook::load::drive;
-use doublebook::load::generator::Usage;
+use doublebook::load::generator::{self, Usage};
 use doublebook::load::measure::{Measures, Outcome, Sample, percentile};
 use doublebook::load::settings::Target;
 use hyper::Method;
@@ -29,8 +29,17 @@ const LEAST: f64 = 0.5;
 /// How long the replica may take to be ready.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    // As `load` does.
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(generator::threads())
+        .enable_all()
+        .build()
+        .expect("threads can be started")
+        .block_on(compare())
+}
+
+async fn compare() -> ExitCode {
     let replica = Replica::start();
     replica.is_ready().await;
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());

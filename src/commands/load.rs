@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{UsageError, say};
+pub use crate::load::generator::threads;
 use crate::load::report::{Page, Table};
 use crate::load::schedule::{Goods, Workload};
 use crate::load::settings::{self, MOST_SIDES, Pace, Settings, Side, Sides, Target, Threshold};

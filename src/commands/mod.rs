@@ -197,7 +197,7 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
             runtime.shutdown_timeout(LAST_THREADS);
             ended.map(|()| ExitCode::SUCCESS)
         }
-        Command::Load(args) => all_cores()?.block_on(load::run(*args)),
+        Command::Load(args) => threads(load::threads())?.block_on(load::run(*args)),
         Command::Doctor(args) => one_core()?
             .block_on(doctor::run(args))
             .map(|()| ExitCode::SUCCESS),
@@ -216,15 +216,19 @@ fn all_cores() -> std::io::Result<Runtime> {
 }
 
 /// For one thread, tokio has a scheduler that never hands work to another one, and costs less.
-fn so_many_threads(threads: Option<u16>) -> std::io::Result<Runtime> {
-    match threads {
+fn so_many_threads(given: Option<u16>) -> std::io::Result<Runtime> {
+    match given {
         None => all_cores(),
         Some(1) => one_core(),
-        Some(threads) => Builder::new_multi_thread()
-            .worker_threads(threads.into())
-            .enable_all()
-            .build(),
+        Some(many) => threads(many.into()),
     }
+}
+
+fn threads(many: usize) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(many)
+        .enable_all()
+        .build()
 }
 
 fn one_core() -> std::io::Result<Runtime> {

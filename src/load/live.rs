@@ -5,12 +5,11 @@
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tokio::time::{Instant, interval};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::report::milliseconds;
 use super::settings::Settings;
@@ -25,11 +24,13 @@ const LINE: Duration = Duration::from_secs(5);
 /// A side as a bar.
 const BAR: &str = "{prefix} {bar:16.blue} {percent:>3} %  {msg}";
 
-/// Shows a run until it is over.
+/// Shows a run until it is over, or this is dropped. From a thread of its own: a terminal that is slow, or stopped,
+/// must not delay a request.
 #[derive(Debug)]
 pub struct Live {
-    over: CancellationToken,
-    task: AbortOnDropHandle<()>,
+    /// Dropped at the end.
+    over: Sender<()>,
+    task: JoinHandle<()>,
 }
 
 /// What was shown before.
@@ -60,29 +61,22 @@ impl Live {
             before: HashMap::new(),
             last: Instant::now(),
         };
-        let over = CancellationToken::new();
-        let until = over.clone();
-        let task = tokio::spawn(async move {
-            let mut ticks = interval(if shown.bars.is_some() { DRAW } else { LINE });
-            loop {
-                tokio::select! {
-                    _ = ticks.tick() => {}
-                    () = until.cancelled() => return shown.ends(),
-                }
+        let (over, is_over) = mpsc::channel();
+        let task = spawn_blocking(move || {
+            let pause = if shown.bars.is_some() { DRAW } else { LINE };
+            while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 if let Some(moment) = watch.now() {
                     shown.shows(&moment);
                 }
             }
+            shown.ends();
         });
-        Self {
-            over,
-            task: AbortOnDropHandle::new(task),
-        }
+        Self { over, task }
     }
 
     /// Ends the view; what it showed last stays.
     pub async fn ends(self) {
-        self.over.cancel();
+        drop(self.over);
         // A view that failed is no reason to lose the report.
         let _ = self.task.await;
     }
