@@ -91,3 +91,6 @@ mod locked_out;
 
 /// How a replica starts, and how small it stays.
 mod start;
+
+/// What the log says of an attempt.
+mod log;

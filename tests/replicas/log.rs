@@ -1,0 +1,100 @@
+//! What the log of a replica says of an attempt.
+
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Process, Scratch, eventually, free_ports};
+
+const SOLD: &str = "11111111-1111-4111-8111-111111111111";
+const REFUSED: &str = "22222222-2222-4222-8222-222222222222";
+
+#[tokio::test]
+async fn each_attempt_is_one_line_that_names_it_and_its_replica() {
+    let log = log_of_two_bookings("info").await;
+    for (attempt, outcome) in [(SOLD, "booked"), (REFUSED, "seat-taken")] {
+        let lines: Vec<_> = log.iter().filter(|line| names(line, attempt)).collect();
+        let [line] = lines[..] else {
+            panic!("one line for {attempt}, not these: {lines:?}");
+        };
+        let fields = &line["fields"];
+        assert_eq!(fields["replica"], "Rosa", "{line}");
+        assert_eq!(fields["room"], "main", "{line}");
+        assert_eq!(fields["outcome"], outcome, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn at_debug_each_step_names_its_attempt_and_once_its_replica() {
+    let log = log_of_two_bookings("doublebook=debug").await;
+    let steps: Vec<_> = log
+        .iter()
+        .filter(|line| line["fields"]["step"].is_string())
+        .collect();
+    assert!(steps.len() > 4, "{steps:?}");
+    for step in steps {
+        assert!(names(step, SOLD) || names(step, REFUSED), "{step}");
+        let replicas = step.to_string().matches("Rosa").count();
+        assert_eq!(replicas, 1, "{step}");
+    }
+}
+
+/// One of them is refused.
+async fn log_of_two_bookings(level: &str) -> Vec<Value> {
+    let scratch = Scratch::new("log");
+    let url = format!("sqlite:{}", scratch.join("doublebook.db").display());
+    let listen = format!("127.0.0.1:{}", free_ports(1));
+    let arguments = [
+        "serve", "--name", "Rosa", "--listen", &listen, "--log", "json",
+    ];
+    let environment = [("DATABASE_URL", url.as_str()), ("RUST_LOG", level)];
+    let replica = Process::new(&arguments, &environment, &scratch.join("replica.log"));
+    scratch.ends(replica.start());
+
+    for (attempt, status) in [(SOLD, 201), (REFUSED, 409)] {
+        books(&replica, &listen, attempt, status).await;
+    }
+    let ended = |lines: &[Value]| {
+        lines
+            .iter()
+            .filter(|line| line["fields"]["message"] == "the attempt ended")
+            .count()
+    };
+    let (lines, _) = eventually("the end of both attempts", PATIENCE, async || {
+        let lines = lines_of(&replica);
+        match ended(&lines) {
+            0 | 1 => Err(format!("{lines:?}")),
+            _ => Ok(lines),
+        }
+    })
+    .await;
+    lines
+}
+
+async fn books(replica: &Process, listen: &str, attempt: &str, status: u16) {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .expect("a client");
+    eventually("an answer", PATIENCE, async || {
+        replica.assert_alive();
+        let booking = client
+            .post(format!("http://{listen}/api/rooms/main/bookings"))
+            .json(&json!({"seat": "A1", "buyer": "Ana", "attempt": attempt}));
+        match booking.send().await {
+            Ok(answer) if answer.status() == status => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+fn lines_of(replica: &Process) -> Vec<Value> {
+    replica
+        .output()
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+fn names(line: &Value, attempt: &str) -> bool {
+    line.to_string().contains(attempt)
+}
