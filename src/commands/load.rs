@@ -285,7 +285,10 @@ async fn stop_on_signals(stop: CancellationToken) -> std::io::Result<()> {
         if stop.is_cancelled() {
             std::process::exit(INTERRUPTED);
         }
-        tracing::info!("stopping: the report follows, once what is under way is answered");
+        tracing::info!(
+            "stopping: the report follows, once what is under way is answered; \
+             Ctrl-C once more ends it at once, without a report, and leaves its rooms"
+        );
         stop.cancel();
     }
 }
@@ -298,7 +301,24 @@ struct Files {
 }
 
 /// A file that was asked for, or none.
-struct Output(Option<(PathBuf, BufWriter<File>)>);
+struct Output(Option<Place>);
+
+/// What stood there is kept until there is something to write: a run that fails must not take the last report with it.
+struct Place {
+    path: PathBuf,
+    file: BufWriter<File>,
+    made: bool,
+    written: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.made && !self.written {
+            // An empty file is no report.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
 
 impl Files {
     fn open(settings: &Settings) -> Result<Self, UsageError> {
@@ -322,22 +342,48 @@ impl Output {
         let Some(path) = path else {
             return Ok(Self(None));
         };
-        let file = File::create(path).map_err(|error| {
-            UsageError::with_code(
-                format!("{} cannot be written: {error}", path.display()),
-                USAGE,
-            )
-        })?;
-        Ok(Self(Some((path.to_owned(), BufWriter::new(file)))))
+        let made = !path.exists();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| {
+                UsageError::with_code(
+                    format!("{} cannot be written: {error}", path.display()),
+                    USAGE,
+                )
+            })?;
+        Ok(Self(Some(Place {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            made,
+            written: false,
+        })))
     }
 
     fn write(
         &mut self,
         with: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
     ) -> anyhow::Result<()> {
-        let Some((path, file)) = &mut self.0 else {
+        let Some(place) = &mut self.0 else {
             return Ok(());
         };
-        with(file).with_context(|| format!("{} cannot be written", path.display()))
+        place
+            .write(with)
+            .with_context(|| format!("{} cannot be written", place.path.display()))
+    }
+}
+
+impl Place {
+    fn write(
+        &mut self,
+        with: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        if !self.written && self.file.get_ref().metadata()?.is_file() {
+            self.file.get_ref().set_len(0)?;
+        }
+        self.written = true;
+        with(&mut self.file)
     }
 }

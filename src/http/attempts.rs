@@ -95,7 +95,10 @@ pub async fn run_booking(
     };
     let walk = move |attempt: Arc<section::Attempt>| async move {
         let booked = booking::book(&attempt, &order).await;
-        booked.map_err(|error| Problem::from(error).naming(|_| "seat"))
+        booked.map_err(|error| {
+            let problem = attempt.in_its_name(|| Problem::from(error));
+            problem.naming(|_| "seat")
+        })
     };
     section::run(
         Arc::clone(app),
@@ -126,7 +129,10 @@ pub async fn run_transfer(
                 "to"
             }
         };
-        moved.map_err(|error| Problem::from(error).naming(field))
+        moved.map_err(|error| {
+            let problem = attempt.in_its_name(|| Problem::from(error));
+            problem.naming(field)
+        })
     };
     section::run(
         Arc::clone(app),

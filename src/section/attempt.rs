@@ -235,6 +235,18 @@ impl Attempt {
         );
     }
 
+    /// What is logged meanwhile names the attempt, which other lines of a walk do only where each step is told.
+    pub fn in_its_name<T>(&self, telling: impl FnOnce() -> T) -> T {
+        tracing::info_span!(
+            parent: None,
+            "attempt",
+            replica = self.replica(),
+            id = %self.id,
+            room = %self.room
+        )
+        .in_scope(telling)
+    }
+
     /// The replica that runs it.
     pub fn replica(&self) -> &str {
         &self.app.me.name

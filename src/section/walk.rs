@@ -308,13 +308,10 @@ impl Section<'_> {
     /// The row has seen a higher token than the server that still confirms ours: it lost its counter. A new epoch
     /// makes its small numbers count again. It can only refuse, so it is safe.
     async fn heal(&self) -> Result<(), SectionError> {
-        tracing::warn!(
-            replica = self.attempt.replica(),
-            attempt = %self.attempt.id,
-            room = %self.room.name,
-            lock = %self.room.switches.lock,
-            "the lock server lost its counter: the room's epoch is raised"
-        );
+        let lock = self.room.switches.lock;
+        self.attempt.in_its_name(|| {
+            tracing::warn!(%lock, "the lock server lost its counter: the room's epoch is raised");
+        });
         let mut transaction = self.attempt.app.database.begin(HEAL_LIMIT).await?;
         room::store::raise_epoch_from(&mut transaction, &self.room.name, self.room.epoch).await?;
         transaction

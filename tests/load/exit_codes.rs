@@ -1,7 +1,7 @@
 //! What cannot be asked for, and how a run exits.
 
 use crate::generator::{CROWD, Load};
-use crate::support::{A, Database, World, free_ports};
+use crate::support::{A, Database, Scratch, World, free_ports};
 
 #[tokio::test]
 async fn a_wrong_setting_is_told_in_one_line_that_names_it() {
@@ -83,4 +83,38 @@ async fn a_threshold_that_fails_is_more_than_one_that_cannot_be_decided() {
         .ends()
         .await;
     ran.exits_with(1).left_no_room(&world).await;
+}
+
+#[tokio::test]
+async fn an_earlier_report_is_kept_until_there_is_another() {
+    let world = World::own(Database::Sqlite).start().await;
+    let folder = Scratch::new("kept");
+    let (earlier, new) = (folder.join("earlier.json"), folder.join("new.html"));
+    // Longer than any report, so that a rest of it would be seen.
+    let kept = "an earlier report\n".repeat(100_000);
+    std::fs::write(&earlier, &kept).expect("a file");
+    let files = [
+        "--json",
+        earlier.to_str().expect("UTF-8"),
+        "--report",
+        new.to_str().expect("UTF-8"),
+    ];
+
+    // Told by the replica, after the files were opened.
+    let refused = [&files[..], &["--side", "ttl_ms=1"]].concat();
+    Load::of(&world, &[A], &refused).ends().await.exits_with(64);
+    let found = std::fs::read_to_string(&earlier).expect("it is there");
+    assert!(found == kept, "{} bytes are left", found.len());
+    assert!(!new.exists(), "an empty report");
+
+    let runs = [
+        &files[..],
+        &["--rate", "20", "--duration", "1s", "--warm-up", "0s"],
+    ]
+    .concat();
+    Load::of(&world, &[A], &runs).ends().await.exits_with(0);
+    let found = std::fs::read_to_string(&earlier).expect("it is there");
+    let report: Result<serde_json::Value, _> = serde_json::from_str(&found);
+    assert!(report.is_ok(), "{report:?}");
+    assert!(new.exists());
 }

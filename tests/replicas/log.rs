@@ -37,33 +37,60 @@ async fn at_debug_each_step_names_its_attempt_and_once_its_replica() {
     }
 }
 
+/// Two lines: what went wrong, and how the attempt ended.
+#[tokio::test]
+async fn what_goes_wrong_in_an_attempt_names_it_and_its_replica() {
+    let scratch = Scratch::new("log-wrong");
+    let nobody = format!("redis://127.0.0.1:{}", free_ports(1));
+    let (replica, listen) = replica(&scratch, &[("REDIS_URL", &nobody)]);
+    books(&replica, &listen, REFUSED, 503).await;
+    let lines = lines_after(&replica, 1).await;
+    let wrong: Vec<_> = lines
+        .iter()
+        .filter(|line| line["fields"]["message"] == "the lock system is not available")
+        .collect();
+    let [line] = wrong[..] else {
+        panic!("one line, not these: {wrong:?}");
+    };
+    assert_eq!(line["level"], "WARN", "{line}");
+    assert!(names(line, REFUSED), "{line}");
+    assert!(line.to_string().contains("Rosa"), "{line}");
+}
+
 /// One of them is refused.
 async fn log_of_two_bookings(level: &str) -> Vec<Value> {
     let scratch = Scratch::new("log");
+    let (replica, listen) = replica(&scratch, &[("RUST_LOG", level)]);
+    for (attempt, status) in [(SOLD, 201), (REFUSED, 409)] {
+        books(&replica, &listen, attempt, status).await;
+    }
+    lines_after(&replica, 2).await
+}
+
+/// A replica that logs in JSON, and where it listens.
+fn replica(scratch: &Scratch, environment: &[(&str, &str)]) -> (Process, String) {
     let url = format!("sqlite:{}", scratch.join("doublebook.db").display());
     let listen = format!("127.0.0.1:{}", free_ports(1));
     let arguments = [
         "serve", "--name", "Rosa", "--listen", &listen, "--log", "json",
     ];
-    let environment = [("DATABASE_URL", url.as_str()), ("RUST_LOG", level)];
+    let environment = [environment, &[("DATABASE_URL", url.as_str())]].concat();
     let replica = Process::new(&arguments, &environment, &scratch.join("replica.log"));
     scratch.ends(replica.start());
+    (replica, listen)
+}
 
-    for (attempt, status) in [(SOLD, 201), (REFUSED, 409)] {
-        books(&replica, &listen, attempt, status).await;
-    }
-    let ended = |lines: &[Value]| {
-        lines
+/// What was logged when so many attempts have ended.
+async fn lines_after(replica: &Process, attempts: usize) -> Vec<Value> {
+    let (lines, _) = eventually("the end of the attempts", PATIENCE, async || {
+        let lines = lines_of(replica);
+        let ended = lines
             .iter()
-            .filter(|line| line["fields"]["message"] == "the attempt ended")
-            .count()
-    };
-    let (lines, _) = eventually("the end of both attempts", PATIENCE, async || {
-        let lines = lines_of(&replica);
-        match ended(&lines) {
-            0 | 1 => Err(format!("{lines:?}")),
-            _ => Ok(lines),
+            .filter(|line| line["fields"]["message"] == "the attempt ended");
+        if ended.count() < attempts {
+            return Err(format!("{lines:?}"));
         }
+        Ok(lines)
     })
     .await;
     lines

@@ -218,8 +218,15 @@ fn write_side(f: &mut fmt::Formatter<'_>, side: &SideReport) -> fmt::Result {
     if side.verdict.unknown > 0 {
         writeln!(
             f,
-            "    {} with an unknown outcome, of which {} had happened",
-            side.verdict.unknown, side.verdict.unknown_happened
+            "    {} with an unknown outcome, of which {}{} had happened",
+            side.verdict.unknown,
+            // Not all of the room was seen.
+            if side.verdict.undecided.is_empty() {
+                ""
+            } else {
+                "at least "
+            },
+            side.verdict.unknown_happened
         )?;
     }
     counts(f, "refused", side.refused.iter())?;
