@@ -112,6 +112,11 @@ impl Client {
         Ok(Self { targets: pools })
     }
 
+    /// A target by its number.
+    pub fn target(&self, number: usize) -> Option<&Target> {
+        self.targets.get(number).map(|pool| &pool.target)
+    }
+
     /// Sends a request to a target and reads the whole answer, within a limit.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::client::{Answer, Client, Failure};
 use super::history::{Booking, Kept, Transfer, Wallet};
-use super::settings::Side;
+use super::settings::{Side, Target};
 
 /// What each wallet is opened with.
 const OPENING: &str = "1000.00";
@@ -68,8 +68,13 @@ pub enum RoomError {
     #[error("{0}")]
     NotTaken(String),
     /// No whole answer.
-    #[error("{0}")]
-    Failed(#[from] Failure),
+    #[error("{}: {failure}", target.authority())]
+    Failed {
+        /// Whose.
+        target: Target,
+        /// Why, and whether any target may have read the request.
+        failure: Failure,
+    },
     /// An answer that cannot be used.
     #[error("{0}")]
     Unexpected(String),
@@ -133,8 +138,12 @@ impl Room {
         };
         let made = room.fill(client, side, size, think).await;
         if let Err(error) = made {
-            // It may be there all the same; if it is not, nothing is removed.
-            let _ = room.remove(client).await;
+            let unread =
+                matches!(&error, RoomError::Failed { failure, .. } if !failure.may_be_read);
+            // Unless nobody read the first request, it may be there all the same.
+            if !(unread && room.seats.is_empty()) {
+                let _ = room.remove(client).await;
+            }
             return Err(error);
         }
         Ok(room)
@@ -300,19 +309,25 @@ impl Room {
     ) -> Result<Answer, RoomError> {
         let path = self.path(path);
         let body = body.map(|body| body.to_string().into_bytes());
-        let mut last = None;
+        let (mut last, mut may_be_read) = (None, false);
         for target in &self.targets {
             match client
                 .send(*target, method.clone(), &path, body.clone(), ROOM_LIMIT)
                 .await
             {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => last = Some(failure),
+                Err(failure) => {
+                    may_be_read |= failure.may_be_read;
+                    last = client.target(*target).zip(Some(failure.kind));
+                }
             }
         }
         Err(last.map_or_else(
             || RoomError::Unexpected("no target".to_owned()),
-            RoomError::Failed,
+            |(target, kind)| RoomError::Failed {
+                target: target.clone(),
+                failure: Failure { kind, may_be_read },
+            },
         ))
     }
 

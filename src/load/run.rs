@@ -316,7 +316,7 @@ fn not_made(side: &Side, error: &RoomError) -> RunError {
     let line = format!("side {}: {error}", side.label);
     match error {
         RoomError::NotTaken(_) => RunError::Usage(line),
-        RoomError::Failed(_) | RoomError::Unexpected(_) => RunError::Failed(line),
+        RoomError::Failed { .. } | RoomError::Unexpected(_) => RunError::Failed(line),
     }
 }
 

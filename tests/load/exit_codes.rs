@@ -39,10 +39,11 @@ async fn a_wrong_setting_is_told_in_one_line_that_names_it() {
 
 #[tokio::test]
 async fn without_a_replica_nothing_is_known() {
-    let nobody = format!("http://127.0.0.1:{}", free_ports(1));
-    let ran = Load::at(&[nobody], &[]).ends().await;
+    let nobody = format!("127.0.0.1:{}", free_ports(1));
+    let ran = Load::at(&[format!("http://{nobody}")], &[]).ends().await;
     ran.exits_with(2);
-    assert!(ran.log.contains("connection refused"), "{}", ran.log);
+    let told = format!("{nobody}: connection refused");
+    assert!(ran.log.contains(&told), "{}", ran.log);
 }
 
 #[tokio::test]
