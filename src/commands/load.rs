@@ -307,6 +307,7 @@ struct Output(Option<Place>);
 struct Place {
     path: PathBuf,
     file: BufWriter<File>,
+    /// Nothing stood there.
     made: bool,
     written: bool,
 }

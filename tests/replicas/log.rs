@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Process, Scratch, eventually, free_ports};
+use crate::support::{PATIENCE, Process, Scratch, client, eventually, free_ports};
 
 const SOLD: &str = "11111111-1111-4111-8111-111111111111";
 const REFUSED: &str = "22222222-2222-4222-8222-222222222222";
@@ -97,10 +97,7 @@ async fn lines_after(replica: &Process, attempts: usize) -> Vec<Value> {
 }
 
 async fn books(replica: &Process, listen: &str, attempt: &str, status: u16) {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("a client");
+    let client = client();
     eventually("an answer", PATIENCE, async || {
         replica.assert_alive();
         let booking = client

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::support::{
-    A, Database, PATIENCE, PROGRAM, Process, Room, Scratch, Up, World, eventually, free_ports,
-    promised, shared_postgres_database,
+    A, Database, PATIENCE, PROGRAM, Process, Room, Scratch, Up, World, client, eventually,
+    free_ports, promised, shared_postgres_database,
 };
 
 /// A replica on SQLite with nothing else needs at most this.
@@ -37,10 +37,7 @@ async fn five_replicas_start_together_on_an_empty_database(database: Database) {
         is_ready(replica, port + number).await;
     }
     // Without a Redis the default lock is the table.
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("a client");
+    let client = client();
     let main = client.get(format!("http://127.0.0.1:{port}/api/rooms/main"));
     let main: serde_json::Value = main
         .send()
@@ -306,10 +303,7 @@ async fn data_outlives_the_replicas() {
 }
 
 async fn is_ready(replica: &Process, port: u16) {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("a client");
+    let client = client();
     eventually("a ready replica", PATIENCE, async || {
         replica.assert_alive();
         match client

@@ -27,5 +27,5 @@ pub use up::Up;
 pub use world::{
     Database,
     Replica::{self, A, B},
-    World,
+    World, client,
 };

@@ -12,6 +12,7 @@ use super::deadline::{PATIENCE, eventually};
 use super::ports::free_ports;
 use super::process::Process;
 use super::servers::Folder;
+use super::world::client;
 
 /// `doublebook up` on a data folder of its own.
 pub struct Up {
@@ -39,7 +40,7 @@ impl Up {
             database,
         ];
         let process = Process::new(&arguments, &[], &folder.join("up.log"));
-        let client = Client::builder().no_proxy().build().expect("a client");
+        let client = client();
         Self {
             process,
             port,

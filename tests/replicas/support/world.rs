@@ -497,7 +497,8 @@ fn database_name() -> String {
     format!("world_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn client() -> Client {
+/// A client that asks replicas directly.
+pub fn client() -> Client {
     Client::builder()
         .no_proxy()
         .timeout(LONGEST_ANSWER)
