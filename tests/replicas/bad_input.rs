@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{A, Answer, B, Database, PATIENCE, Room, World};
+use crate::support::{A, Answer, B, Database, Room, World};
 
 on_both_databases!(
     a_seat_that_does_not_exist_is_not_found,
@@ -49,8 +49,7 @@ impl Untouched {
         };
         let room = world.room_with("bad-input", json!({"lock": lock})).await;
         room.books("Zoe", "E8").await.is("booked");
-        room.has_no_lease_left(PATIENCE).await;
-        let before = room.looks().await;
+        let before = room.looks_at_rest().await;
         Self {
             world,
             room,
@@ -69,7 +68,7 @@ impl Untouched {
     async fn is_untouched(&self) {
         let replicas = [A, B].map(|replica| self.room.seen_from(replica));
         for room in &replicas {
-            assert_eq!(room.looks().await, self.before);
+            assert_eq!(room.looks_at_rest().await, self.before);
         }
         let locks = self.world.locks_held(&self.room.name).await;
         assert!(locks.is_empty(), "{locks:?}");

@@ -159,7 +159,7 @@ async fn a_replica_without_failpoints_refuses_them(database: Database) {
         .start()
         .await;
     let room = world.room("no-failpoints").await;
-    let before = room.looks().await;
+    let before = room.looks_at_rest().await;
     for pause in [
         json!({"at": "after_read", "ms": 1}),
         json!({"at": "after_read", "gate": "g"}),
@@ -172,6 +172,6 @@ async fn a_replica_without_failpoints_refuses_them(database: Database) {
             .await;
         transfer.refuses(&["failpoints-off"], "failpoints");
     }
-    assert_eq!(room.looks().await, before);
+    assert_eq!(room.looks_at_rest().await, before);
     room.books("Ana", "A1").await.is("booked");
 }

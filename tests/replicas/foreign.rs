@@ -17,7 +17,7 @@ async fn an_origin_of_another_site_changes_nothing(database: Database) {
     let room = world.room("foreign").await;
     let port = world.port(A);
     let own = format!("127.0.0.1:{port}");
-    let before = room.looks().await;
+    let before = room.looks_at_rest().await;
     let foreign = [
         "http://evil.example".to_owned(),
         format!("http://evil.example:{port}"),
@@ -31,14 +31,14 @@ async fn an_origin_of_another_site_changes_nothing(database: Database) {
         let answer = booking(&world, &room, &own, Some(origin)).await;
         is_refused(&answer, origin);
     }
-    assert_eq!(room.looks().await, before);
+    assert_eq!(room.looks_at_rest().await, before);
 }
 
 async fn a_host_of_another_name_changes_nothing(database: Database) {
     let world = World::shared(database).await;
     let room = world.room("foreign").await;
     let port = world.port(A);
-    let before = room.looks().await;
+    let before = room.looks_at_rest().await;
     let foreign = [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -51,7 +51,7 @@ async fn a_host_of_another_name_changes_nothing(database: Database) {
         is_refused(&booking(&world, &room, host, Some(&origin)).await, host);
         is_refused(&booking(&world, &room, host, None).await, host);
     }
-    assert_eq!(room.looks().await, before);
+    assert_eq!(room.looks_at_rest().await, before);
 
     let read = world.request(A, Method::GET, &format!("/api/rooms/{}", room.name));
     let read = Answer::to(read.header("host", "evil.example"))
@@ -95,7 +95,7 @@ async fn own_origins_and_hosts_are_served(database: Database) {
 async fn every_kind_of_change_is_covered(database: Database) {
     let world = World::shared(database).await;
     let room = world.room("foreign").await;
-    let before = room.looks().await;
+    let before = room.looks_at_rest().await;
     let new = format!("/api/rooms/{}-new", room.name);
     let path = |below: &str| format!("/api/rooms/{}{below}", room.name);
     let changes = [
@@ -122,7 +122,7 @@ async fn every_kind_of_change_is_covered(database: Database) {
         let answer = Answer::to(request.header("origin", "http://evil.example")).await;
         is_refused(&answer.expect("an answer"), &format!("{method} {path}"));
     }
-    assert_eq!(room.looks().await, before);
+    assert_eq!(room.looks_at_rest().await, before);
     world.get(A, &new).await.is("not-found");
 }
 

@@ -133,6 +133,29 @@ impl Room {
         answer.json()
     }
 
+    /// How it looks when no lease of an ended attempt is left: only then may two looks be compared, since an attempt is
+    /// answered before the lock system has answered its release.
+    pub async fn looks_at_rest(&self) -> Value {
+        self.at_rest("", "/audit/leases_left").await
+    }
+
+    /// Its audit as it is answered, when no lease of an ended attempt is left.
+    pub async fn audit_at_rest(&self) -> Value {
+        self.at_rest("/audit", "/leases_left").await
+    }
+
+    async fn at_rest(&self, path: &str, leases_left: &str) -> Value {
+        let (answer, _) = eventually("no lease left", PATIENCE, async || {
+            let answer = self.asks(Method::GET, path, None).await;
+            match answer.json().pointer(leases_left) {
+                Some(left) if *left == 0 => Ok(answer.json()),
+                _ => Err(format!("{answer:?}")),
+            }
+        })
+        .await;
+        answer
+    }
+
     /// Its number of the present switches.
     pub async fn epoch(&self) -> i64 {
         self.looks().await["epoch"].as_i64().expect("a number")
