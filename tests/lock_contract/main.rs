@@ -11,6 +11,8 @@ mod contract;
 mod dynamodb;
 #[cfg(feature = "dynamodb")]
 mod dynamodb_server;
+#[cfg(feature = "full")]
+mod ensemble;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod faults;
