@@ -29,6 +29,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Builder, Runtime};
+use tracing::Span;
 
 pub use prepare::prepare;
 
@@ -191,7 +192,9 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
             .block_on(up::run(args, log))
             .map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => {
-            let runtime = so_many_threads(args.threads)?;
+            let span = tracing::error_span!("serve", replica = args.name);
+            let runtime = of_replica(&args, &span)?;
+            let _named = span.entered();
             let ended = runtime.block_on(serve::run(args));
             // A name that is being looked up, or a file lock that is waited for, must not hold up the end.
             runtime.shutdown_timeout(LAST_THREADS);
@@ -215,13 +218,23 @@ fn all_cores() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()
 }
 
-/// For one thread, tokio has a scheduler that never hands work to another one, and costs less.
-fn so_many_threads(given: Option<u16>) -> std::io::Result<Runtime> {
-    match given {
-        None => all_cores(),
-        Some(1) => one_core(),
-        Some(many) => threads(many.into()),
+/// Each line of a replica's log names it, whichever task writes it: all of its threads are in its span, which costs less
+/// than to put each task there. An error's span, or a log of errors only would be without it.
+fn of_replica(args: &serve::ServeArgs, span: &Span) -> std::io::Result<Runtime> {
+    let mut runtime = match args.threads {
+        // For one thread, tokio has a scheduler that never hands work to another one, and costs less.
+        Some(1) => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    if let Some(threads) = args.threads.filter(|threads| *threads > 1) {
+        runtime.worker_threads(threads.into());
     }
+    let span = span.clone();
+    runtime
+        .enable_all()
+        // Never left: a thread is a replica's for as long as it lives.
+        .on_thread_start(move || std::mem::forget(span.clone().entered()))
+        .build()
 }
 
 fn threads(many: usize) -> std::io::Result<Runtime> {

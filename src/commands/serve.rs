@@ -15,7 +15,6 @@ use clap::Args;
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::Instrument;
 
 use super::lock_servers::LockServerArgs;
 use super::{UsageError, address, prepare};
@@ -111,11 +110,6 @@ pub struct ServeArgs {
 /// # Errors
 /// [`UsageError`] for a setting that cannot be used; whatever keeps it from starting.
 pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let span = tracing::info_span!("serve", replica = args.name);
-    serve(args).instrument(span).await
-}
-
-async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let _: Name = args
         .name
         .parse()
@@ -256,9 +250,8 @@ async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::R
             }
             tracing::info!(attempts = app.attempts.under_way(), "stopping");
             app.shutdown.begin();
-            tokio::spawn(insist(Arc::clone(&app), term, interrupt).in_current_span());
+            tokio::spawn(insist(Arc::clone(&app), term, interrupt));
         }
-        .in_current_span()
     };
     let answering = axum::serve(listener.tap_io(tune), http::router(Arc::clone(&app)))
         .with_graceful_shutdown(stopped);

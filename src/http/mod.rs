@@ -23,14 +23,13 @@ mod rooms;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
-use axum::middleware::{self, Next};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
-use tracing::{Instrument, Span};
 
 use crate::app::App;
 use problem::Problem;
@@ -97,16 +96,7 @@ pub fn router(app: Arc<App>) -> Router {
             HeaderValue::from_static("nosniff"),
         ))
         .layer(CatchPanicLayer::custom(fault_of_ours))
-        .layer(middleware::from_fn_with_state(
-            Span::current(),
-            name_the_replica,
-        ))
         .with_state(app)
-}
-
-/// Every line of the log names the replica: a request is in the span in which the router was made.
-async fn name_the_replica(State(span): State<Span>, request: Request, next: Next) -> Response {
-    next.run(request).instrument(span).await
 }
 
 async fn nothing_here(uri: Uri) -> Response {

@@ -224,7 +224,6 @@ impl Attempt {
         let lock = self.clock().lock;
         self.app.metrics.ended(self.kind, lock, end, timing);
         tracing::info!(
-            replica = self.replica(),
             attempt = %self.id,
             room = %self.room,
             outcome = end.word,
@@ -237,14 +236,8 @@ impl Attempt {
 
     /// What is logged meanwhile names the attempt, which other lines of a walk do only where each step is told.
     pub fn in_its_name<T>(&self, telling: impl FnOnce() -> T) -> T {
-        tracing::info_span!(
-            parent: None,
-            "attempt",
-            replica = self.replica(),
-            id = %self.id,
-            room = %self.room
-        )
-        .in_scope(telling)
+        // An error's span, or a log of errors only would be without it.
+        tracing::error_span!("attempt", id = %self.id, room = %self.room).in_scope(telling)
     }
 
     /// The replica that runs it.

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 use super::SectionError;
@@ -49,8 +48,6 @@ pub struct ZooKeeperServers {
 #[derive(Debug)]
 pub struct Locks {
     systems: HashMap<LockName, System>,
-    /// Names this replica in the log, also where an attempt compares a server.
-    span: Span,
 }
 
 #[derive(Debug)]
@@ -109,10 +106,7 @@ impl Locks {
                 )
             })
             .collect();
-        Ok(Self {
-            systems,
-            span: Span::current(),
-        })
+        Ok(Self { systems })
     }
 
     /// Compares all servers that can be reached with those that the database knows, all at once: one that is down
@@ -164,8 +158,7 @@ impl Locks {
         };
         let known = room.lock_server.as_ref();
         if !system.is_compared_with(known) {
-            let comparing = system.compare(name, known, database);
-            comparing.instrument(self.span.clone()).await?;
+            system.compare(name, known, database).await?;
         }
         Ok(&system.service)
     }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Process, Scratch, client, eventually, free_ports};
+use crate::support::{
+    A, Database, PATIENCE, Process, Scratch, World, client, eventually, free_ports,
+};
 
 const SOLD: &str = "11111111-1111-4111-8111-111111111111";
 const REFUSED: &str = "22222222-2222-4222-8222-222222222222";
@@ -16,7 +18,7 @@ async fn each_attempt_is_one_line_that_names_it_and_its_replica() {
             panic!("one line for {attempt}, not these: {lines:?}");
         };
         let fields = &line["fields"];
-        assert_eq!(fields["replica"], "Rosa", "{line}");
+        assert_eq!(line["span"]["replica"], "Rosa", "{line}");
         assert_eq!(fields["room"], "main", "{line}");
         assert_eq!(fields["outcome"], outcome, "{line}");
     }
@@ -55,6 +57,28 @@ async fn what_goes_wrong_in_an_attempt_names_it_and_its_replica() {
     assert_eq!(line["level"], "WARN", "{line}");
     assert!(names(line, REFUSED), "{line}");
     assert!(line.to_string().contains("Rosa"), "{line}");
+}
+
+/// Whichever task writes it: sessions, connections and renewals have their own.
+#[tokio::test]
+async fn every_line_of_a_replica_names_it() {
+    for threads in ["1", "2"] {
+        let world = World::own(Database::Sqlite)
+            .with("zookeeper")
+            .serving(&["--log", "json", "--threads", threads])
+            .start()
+            .await;
+        for lock in ["redis", "redlock", "dynamodb", "table", "zookeeper", "etcd"] {
+            let room = world.room_with("log", json!({"lock": lock})).await;
+            room.books("Ana", "A1").await.is("booked");
+        }
+        let lines = lines_of(world.process(A));
+        let of_zookeeper = |line: &&Value| line.to_string().contains("ZooKeeper session");
+        assert!(lines.iter().any(|line| of_zookeeper(&line)), "{lines:?}");
+        for line in lines {
+            assert_eq!(line["spans"][0]["replica"], "A", "{line}");
+        }
+    }
 }
 
 /// One of them is refused.
