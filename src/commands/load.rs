@@ -3,8 +3,10 @@
 //! Exit codes: 0 all thresholds hold, 1 one does not, 2 one cannot be decided or there is no report, 64 a wrong
 //! setting.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -323,11 +325,21 @@ impl Drop for Place {
 
 impl Files {
     fn open(settings: &Settings) -> Result<Self, UsageError> {
-        Ok(Self {
+        let files = Self {
             report: Output::open(settings.report.as_deref())?,
             json: Output::open(settings.json.as_deref())?,
             history: Output::open(settings.history.as_deref())?,
-        })
+        };
+        let mut known = HashSet::new();
+        for output in [&files.report, &files.json, &files.history] {
+            if output.file_id().is_some_and(|id| !known.insert(id)) {
+                return Err(UsageError::with_code(
+                    "two of --report, --json and --history name the same file",
+                    USAGE,
+                ));
+            }
+        }
+        Ok(files)
     }
 
     fn end(self) -> anyhow::Result<()> {
@@ -361,6 +373,12 @@ impl Output {
             made,
             written: false,
         })))
+    }
+
+    /// Which file it is, by whatever name; none of a pipe or a device, which may be written to several times.
+    fn file_id(&self) -> Option<(u64, u64)> {
+        let metadata = self.0.as_ref()?.file.get_ref().metadata().ok()?;
+        metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
     }
 
     fn write(

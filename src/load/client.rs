@@ -35,6 +35,8 @@ struct Pool {
     target: Target,
     addresses: Vec<SocketAddr>,
     idle: Mutex<Vec<Connection>>,
+    /// Whether its last request had no answer.
+    is_silent: AtomicBool,
 }
 
 /// A whole answer.
@@ -107,6 +109,7 @@ impl Client {
                 target: target.clone(),
                 addresses,
                 idle: Mutex::default(),
+                is_silent: AtomicBool::default(),
             });
         }
         Ok(Self { targets: pools })
@@ -115,6 +118,13 @@ impl Client {
     /// A target by its number.
     pub fn target(&self, number: usize) -> Option<&Target> {
         self.targets.get(number).map(|pool| &pool.target)
+    }
+
+    /// Whether a target gave no answer to the last request that it was sent.
+    pub fn is_silent(&self, number: usize) -> bool {
+        self.targets
+            .get(number)
+            .is_none_or(|pool| pool.is_silent.load(Ordering::Relaxed))
     }
 
     /// Sends a request to a target and reads the whole answer, within a limit.
@@ -136,6 +146,8 @@ impl Client {
         let request = pool.request(method, path, body)?;
         let sent = AtomicBool::new(false);
         let answer = tokio::time::timeout(limit, pool.exchange(request, &sent)).await;
+        let is_answered = matches!(answer, Ok(Ok(_)));
+        pool.is_silent.store(!is_answered, Ordering::Relaxed);
         let failed = |kind| Failure {
             kind,
             may_be_read: sent.load(Ordering::Relaxed),

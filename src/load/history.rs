@@ -136,7 +136,7 @@ pub struct Wallet {
 }
 
 /// All of one side in one repetition.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct History {
     /// The side's label.
     pub side: String,
@@ -144,8 +144,8 @@ pub struct History {
     pub repetition: u32,
     /// What was done and heard, in that order.
     pub events: Vec<Event>,
-    /// What was kept at the end; none when it could not be read.
-    pub kept: Option<Kept>,
+    /// What was kept at the end, or why it is not known.
+    pub kept: Result<Kept, String>,
 }
 
 /// One line of a file.
@@ -157,11 +157,28 @@ enum Line {
     Booking { booking: Booking },
     Transfer { transfer: Transfer },
     Wallet { kept: Wallet },
+    Unknown { unknown: String },
     // Also told where nothing was kept, which is something else than what could not be read.
     End { end: bool },
 }
 
 impl History {
+    /// One in which nothing has happened, and of which the end is not known.
+    pub fn begins(side: String, repetition: u32) -> Self {
+        Self {
+            side,
+            repetition,
+            events: Vec::new(),
+            kept: Err("the history has no end".to_owned()),
+        }
+    }
+
+    /// How many attempts were told that they are done.
+    pub fn acknowledged(&self) -> usize {
+        let is_ok = |event: &&Event| matches!(event.what, What::Ok { .. });
+        self.events.iter().filter(is_ok).count()
+    }
+
     /// Writes it, a line for each thing.
     ///
     /// # Errors
@@ -175,8 +192,12 @@ impl History {
         for event in &self.events {
             line(to, event)?;
         }
-        let Some(kept) = &self.kept else {
-            return Ok(());
+        let kept = match &self.kept {
+            Ok(kept) => kept,
+            Err(why) => {
+                let unknown = why.clone();
+                return line(to, &Line::Unknown { unknown });
+            }
         };
         for booking in kept.bookings.iter().cloned() {
             line(to, &Line::Booking { booking })?;
@@ -200,11 +221,7 @@ impl History {
             let wrong = |why: String| io::Error::other(format!("line {number}: {why}"));
             let line = serde_json::from_str(&text?).map_err(|error| wrong(error.to_string()))?;
             if let Line::Begins { side, repetition } = line {
-                all.push(Self {
-                    side,
-                    repetition,
-                    ..Self::default()
-                });
+                all.push(Self::begins(side, repetition));
                 continue;
             }
             let last = all.last_mut();
@@ -215,16 +232,25 @@ impl History {
     }
 
     fn add(&mut self, line: Line) {
-        if let Line::Event(event) = line {
-            self.events.push(event);
-            return;
-        }
-        let kept = self.kept.get_or_insert_default();
         match line {
-            Line::Booking { booking } => kept.bookings.push(booking),
-            Line::Transfer { transfer } => kept.transfers.push(transfer),
-            Line::Wallet { kept: wallet } => kept.wallets.push(wallet),
-            Line::Begins { .. } | Line::Event(_) | Line::End { .. } => {}
+            Line::Begins { .. } => {}
+            Line::Event(event) => self.events.push(event),
+            Line::Booking { booking } => self.keep(|kept| kept.bookings.push(booking)),
+            Line::Transfer { transfer } => self.keep(|kept| kept.transfers.push(transfer)),
+            Line::Wallet { kept: wallet } => self.keep(|kept| kept.wallets.push(wallet)),
+            Line::End { .. } => self.keep(|_| {}),
+            Line::Unknown { unknown } => self.kept = Err(unknown),
+        }
+    }
+
+    fn keep(&mut self, add: impl FnOnce(&mut Kept)) {
+        match &mut self.kept {
+            Ok(kept) => add(kept),
+            Err(_) => {
+                let mut kept = Kept::default();
+                add(&mut kept);
+                self.kept = Ok(kept);
+            }
         }
     }
 }

@@ -31,6 +31,9 @@ pub const ROOM_LIMIT: Duration = Duration::from_secs(30);
 /// What of the patience is left for the look itself.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
+/// How long an answer is waited for that needs no such room: whether it is at rest.
+const AUDIT_LIMIT: Duration = Duration::from_secs(3);
+
 /// How often a replica is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -50,6 +53,7 @@ pub struct Room {
     pub wallets: Vec<String>,
     /// Its switches, as the replica says.
     pub switches: Map<String, Value>,
+    epoch: i64,
 }
 
 /// What a room must have.
@@ -78,10 +82,14 @@ pub enum RoomError {
     /// An answer that cannot be used.
     #[error("{0}")]
     Unexpected(String),
+    /// Somebody else changed it during the run.
+    #[error("{0}")]
+    Disturbed(String),
 }
 
 #[derive(Deserialize)]
 struct Shown {
+    epoch: i64,
     switches: Map<String, Value>,
     seats: Vec<ShownSeat>,
     wallets: Vec<ShownWallet>,
@@ -135,6 +143,7 @@ impl Room {
             seats: Vec::new(),
             wallets: Vec::new(),
             switches: Map::new(),
+            epoch: 0,
         };
         let made = room.fill(client, side, size, think).await;
         if let Err(error) = made {
@@ -171,35 +180,40 @@ impl Room {
             .map(|wallet| wallet.wallet)
             .collect();
         self.switches = made.switches;
+        self.epoch = made.epoch;
 
         let wishes = wishes(&self.switches, side, think);
         if !wishes.is_empty() {
             let wishes = Some(wishes.into());
             let made: Shown = self.ask(client, Method::PATCH, "/switches", wishes).await?;
             self.switches = made.switches;
+            self.epoch = made.epoch;
         }
         Ok(())
     }
 
-    /// What the room holds, once nothing changes any more.
+    /// What the room holds, once nothing changes any more, after this many bookings and transfers were acknowledged.
     ///
     /// # Errors
-    /// [`RoomError`], when no target of the side tells it, or when it goes on changing.
-    pub async fn kept(&self, client: &Client) -> Result<Kept, RoomError> {
+    /// [`RoomError`], when no target of the side tells it, when it goes on changing, or when somebody else has changed it.
+    pub async fn kept(&self, client: &Client, acknowledged: usize) -> Result<Kept, RoomError> {
         let deadline = Instant::now() + PATIENCE;
         self.is_at_rest(client, deadline).await?;
-        while Instant::now() < deadline {
-            if let Some(kept) = self.look(client).await? {
+        loop {
+            if let Some(kept) = self.look(client, acknowledged).await? {
                 return Ok(kept);
             }
+            if Instant::now() >= deadline {
+                return Err(RoomError::Unexpected("it went on changing".to_owned()));
+            }
         }
-        Err(RoomError::Unexpected("it went on changing".to_owned()))
     }
 
     /// Balances and records of one moment; none when records were added between the requests. The balances come with
-    /// how many there were, and records are never removed.
-    async fn look(&self, client: &Client) -> Result<Option<Kept>, RoomError> {
+    /// how many there were, and only a reset removes records.
+    async fn look(&self, client: &Client, acknowledged: usize) -> Result<Option<Kept>, RoomError> {
         let shown: Shown = self.ask(client, Method::GET, "", None).await?;
+        self.is_undisturbed(&shown, acknowledged)?;
         let opening: Decimal = OPENING.parse().unwrap_or_default();
         let wallets = shown.wallets.into_iter().map(|shown| Wallet {
             wallet: shown.wallet,
@@ -219,6 +233,23 @@ impl Room {
         Ok((records as u64 == shown.audit.attempts).then_some(kept))
     }
 
+    /// Whether this is still the room that was made. A new epoch alone is no sign of a stranger: replicas raise it, too,
+    /// when a lock server has lost its counter.
+    fn is_undisturbed(&self, shown: &Shown, acknowledged: usize) -> Result<(), RoomError> {
+        if shown.switches != self.switches {
+            return Err(RoomError::Disturbed(
+                "somebody changed its switches during the run".to_owned(),
+            ));
+        }
+        let records = shown.audit.attempts;
+        if shown.epoch != self.epoch && records < acknowledged as u64 {
+            return Err(RoomError::Disturbed(format!(
+                "somebody reset it during the run: its epoch rose, and of {acknowledged} acknowledged it holds {records}"
+            )));
+        }
+        Ok(())
+    }
+
     /// Waits until no lease of an ended attempt is left and the records stay as many as they are: an attempt whose
     /// client has given up goes on. At the deadline it goes on all the same, and what happens later is not seen.
     async fn is_at_rest(&self, client: &Client, deadline: Instant) -> Result<(), RoomError> {
@@ -229,8 +260,18 @@ impl Room {
             .unwrap_or(0);
         let quiet = QUIET + Duration::from_millis(think);
         let (mut last, mut since) = (None, Instant::now());
+        let mut is_told = false;
         loop {
-            let audit: Audit = self.ask(client, Method::GET, "/audit", None).await?;
+            let audit = self.answer(client, Method::GET, "/audit", None, AUDIT_LIMIT);
+            let audit: Audit = read(&audit.await?)?;
+            if audit.leases_left.is_none() && !is_told {
+                is_told = true;
+                let room = &self.name;
+                tracing::info!(
+                    room,
+                    "a replica does not say whether leases are left; it has {PATIENCE:?} to"
+                );
+            }
             if audit.leases_left != Some(0) || last != Some(audit.attempts) {
                 since = Instant::now();
             }
@@ -276,7 +317,9 @@ impl Room {
     }
 
     async fn try_to_remove(&self, client: &Client) -> Result<(), RoomError> {
-        let answer = self.answer(client, Method::DELETE, "", None).await?;
+        let answer = self
+            .answer(client, Method::DELETE, "", None, ROOM_LIMIT)
+            .await?;
         match answer.status {
             204 | 404 => Ok(()),
             _ => Err(RoomError::of(&answer)),
@@ -290,35 +333,33 @@ impl Room {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, RoomError> {
-        let answer = self.answer(client, method, path, body).await?;
-        if !(200..300).contains(&answer.status) {
-            return Err(RoomError::of(&answer));
-        }
-        serde_json::from_slice(&answer.body).map_err(|error| {
-            RoomError::Unexpected(format!("an answer that cannot be read: {error}"))
-        })
+        read(&self.answer(client, method, path, body, ROOM_LIMIT).await?)
     }
 
-    /// From the first target that gives a whole answer: one may be dead by now.
+    /// From the first target that gives a whole answer: one may be dead by now. Those that were silent when they were
+    /// asked last are asked last.
     async fn answer(
         &self,
         client: &Client,
         method: Method,
         path: &str,
         body: Option<Value>,
+        limit: Duration,
     ) -> Result<Answer, RoomError> {
         let path = self.path(path);
         let body = body.map(|body| body.to_string().into_bytes());
+        let mut targets = self.targets.clone();
+        targets.sort_by_key(|target| client.is_silent(*target));
         let (mut last, mut may_be_read) = (None, false);
-        for target in &self.targets {
+        for target in targets {
             match client
-                .send(*target, method.clone(), &path, body.clone(), ROOM_LIMIT)
+                .send(target, method.clone(), &path, body.clone(), limit)
                 .await
             {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => {
                     may_be_read |= failure.may_be_read;
-                    last = client.target(*target).zip(Some(failure.kind));
+                    last = client.target(target).zip(Some(failure.kind));
                 }
             }
         }
@@ -340,6 +381,14 @@ impl Room {
     pub fn path(&self, below: &str) -> String {
         format!("/api/rooms/{}{below}", self.name)
     }
+}
+
+fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, RoomError> {
+    if !(200..300).contains(&answer.status) {
+        return Err(RoomError::of(answer));
+    }
+    serde_json::from_slice(&answer.body)
+        .map_err(|error| RoomError::Unexpected(format!("an answer that cannot be read: {error}")))
 }
 
 impl RoomError {

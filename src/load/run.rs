@@ -26,6 +26,9 @@ use super::watch::Watch;
 /// they sell more, the report says so, and its figures are those of the time until then.
 const SEATS_A_SECOND: f64 = 8000.0;
 
+/// How long a target may take to say that it is there.
+const GREETING_LIMIT: Duration = Duration::from_secs(5);
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -66,6 +69,7 @@ pub async fn run(
     stop: &CancellationToken,
 ) -> Result<Ran, RunError> {
     let run = Run::new(settings, stop).await?;
+    run.greet().await?;
     let sides = run.sides().await?;
     check_thresholds(settings, &sides)?;
 
@@ -126,6 +130,29 @@ impl<'a> Run<'a> {
             began: Instant::now(),
             stop,
         })
+    }
+
+    /// Asks every target whether it is there. One that is not may come yet; without any there is nothing to drive.
+    async fn greet(&self) -> Result<(), RunError> {
+        let asked = (0..self.targets.len()).map(|target| {
+            self.client
+                .send(target, Method::GET, "/healthz", None, GREETING_LIMIT)
+        });
+        let answers = join_all(asked).await;
+        let failed = self.targets.iter().zip(answers);
+        let failed: Vec<String> = failed
+            .filter_map(|(target, answer)| Some(format!("{target}: {}", answer.err()?)))
+            .collect();
+        if failed.len() == self.targets.len() {
+            return Err(RunError::Failed(format!(
+                "no target answers: {}",
+                failed.join("; ")
+            )));
+        }
+        for silent in failed {
+            tracing::warn!("{silent}; requests are sent there all the same");
+        }
+        Ok(())
     }
 
     async fn sides(&self) -> Result<Vec<Side>, RunError> {
@@ -282,16 +309,14 @@ impl<'a> Run<'a> {
     }
 
     async fn history(&self, lane: &Lane, repetition: u32) -> History {
-        let kept = lane.room().kept(&self.client).await;
-        if let Err(error) = &kept {
-            tracing::warn!(%error, "what a room held at the end could not be read");
-        }
-        History {
-            side: String::new(),
-            repetition,
-            events: std::mem::take(&mut lane.recorded().events),
-            kept: kept.ok(),
-        }
+        let mut history = History::begins(String::new(), repetition);
+        history.events = std::mem::take(&mut lane.recorded().events);
+        let kept = lane.room().kept(&self.client, history.acknowledged()).await;
+        history.kept = kept.map_err(|error| {
+            tracing::warn!(%error, "what a room held at the end cannot be used");
+            format!("what the room held at the end cannot be used: {error}")
+        });
+        history
     }
 
     /// Removes the rooms and returns the names of those that are left.
@@ -316,7 +341,9 @@ fn not_made(side: &Side, error: &RoomError) -> RunError {
     let line = format!("side {}: {error}", side.label);
     match error {
         RoomError::NotTaken(_) => RunError::Usage(line),
-        RoomError::Failed { .. } | RoomError::Unexpected(_) => RunError::Failed(line),
+        RoomError::Failed { .. } | RoomError::Unexpected(_) | RoomError::Disturbed(_) => {
+            RunError::Failed(line)
+        }
     }
 }
 

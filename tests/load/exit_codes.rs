@@ -27,6 +27,7 @@ async fn a_wrong_setting_is_told_in_one_line_that_names_it() {
         ),
         (&["--workload", "cars"], "--workload"),
         (&["--all-locks", "--side", "lock=row"], "--all-locks"),
+        (&["--think=-1s"], "from 0s"),
         (&["--quick"], "--quick"),
     ] {
         let ran = Load::of(&world, &[A], flags).ends().await;
@@ -38,11 +39,36 @@ async fn a_wrong_setting_is_told_in_one_line_that_names_it() {
 }
 
 #[tokio::test]
+async fn two_reports_in_one_file_are_refused_and_leave_none() {
+    let folder = Scratch::new("same");
+    let json = folder.join("report");
+    let history = folder.path().join(".").join("report");
+    let [json, history] = [&json, &history].map(|path| path.to_str().expect("a readable path"));
+    let flags = ["--json", json, "--history", history];
+    let ran = Load::at(&["http://127.0.0.1:1".to_owned()], &flags)
+        .ends()
+        .await;
+    ran.exits_with(64);
+    assert!(ran.log.contains("the same file"), "{}", ran.log);
+    assert!(!folder.join("report").exists(), "an empty file is left");
+}
+
+#[tokio::test]
 async fn without_a_replica_nothing_is_known() {
     let nobody = format!("127.0.0.1:{}", free_ports(1));
     let ran = Load::at(&[format!("http://{nobody}")], &[]).ends().await;
     ran.exits_with(2);
     let told = format!("{nobody}: connection refused");
+    assert!(ran.log.contains(&told), "{}", ran.log);
+}
+
+#[tokio::test]
+async fn a_replica_that_is_frozen_before_the_run_is_named() {
+    let world = World::own(Database::Sqlite).start().await;
+    world.process(A).freezes().await;
+    let ran = Load::of(&world, &[A], &[]).ends().await;
+    ran.exits_with(2);
+    let told = format!("no target answers: {}: timeout", world.url(A));
     assert!(ran.log.contains(&told), "{}", ran.log);
 }
 

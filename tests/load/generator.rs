@@ -130,9 +130,9 @@ impl Load {
 }
 
 impl Running {
-    /// Waits until its room holds so many records.
-    pub async fn has_made(&self, world: &World, replica: Replica, count: u64) {
-        eventually("attempts of the run", PATIENCE, async || {
+    /// Waits until its room holds so many records, and tells the room's name.
+    pub async fn has_made(&self, world: &World, replica: Replica, count: u64) -> String {
+        let (room, _) = eventually("attempts of the run", PATIENCE, async || {
             let page = world.get(replica, "/rooms").await.text;
             let (_, rest) = page.split_once("/rooms/load-").ok_or("no room yet")?;
             let name = rest.split('"').next().unwrap_or_default();
@@ -141,12 +141,13 @@ impl Running {
                 .await;
             let attempts = audit.json()["attempts"].as_u64();
             if attempts >= Some(count) {
-                Ok(())
+                Ok(format!("load-{name}"))
             } else {
                 Err(format!("{attempts:?} attempts"))
             }
         })
         .await;
+        room
     }
 
     pub fn signal(&self, signal: Signal) {

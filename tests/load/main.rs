@@ -34,6 +34,9 @@ mod exit_codes;
 /// A run that is stopped.
 mod stopped;
 
+/// A run whose room somebody else changes.
+mod disturbed;
+
 /// What bookings are measured against is what they send.
 mod statements;
 

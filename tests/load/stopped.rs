@@ -1,9 +1,11 @@
 //! A run that is stopped ends with a report of what there is, and removes its rooms.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 
 use crate::generator::Load;
-use crate::support::{A, Database, World};
+use crate::support::{A, Database, World, promised};
 
 #[tokio::test]
 async fn ctrl_c_ends_a_run_with_a_report_and_leaves_no_room() {
@@ -65,4 +67,35 @@ async fn a_replica_that_dies_during_a_run_leaves_no_room_and_accuses_nobody() {
         "{}",
         ran.table
     );
+}
+
+/// The first of its targets, at that: what is read at the end is asked of the other one.
+#[tokio::test]
+async fn a_replica_that_freezes_during_a_run_leaves_no_room_and_nothing_open() {
+    let world = World::own(Database::Postgres).start().await;
+    let flags = [
+        "--side",
+        "lock=table",
+        "--rate",
+        "30",
+        "--duration",
+        "4s",
+        "--think",
+        "20ms",
+        "--timeout",
+        "1s",
+    ];
+    let running = Load::on(&world, &flags).starts();
+    running.has_made(&world, A, 20).await;
+    world.process(A).freezes().await;
+    let began = Instant::now();
+    let ran = running.ends().await;
+    let took = began.elapsed();
+    world.process(A).signal(Signal::SIGCONT);
+    ran.exits_with(0).left_no_room(&world).await;
+    assert!(ran.figure("lock=table", "failures") > 0.0, "{}", ran.table);
+    let verdict = &ran.side("lock=table")["verdict"];
+    assert_eq!(verdict["findings"], serde_json::json!({}), "{verdict}");
+    assert_eq!(verdict["undecided"], serde_json::json!([]), "{verdict}");
+    promised("the end", Duration::from_secs(20), took);
 }

@@ -196,9 +196,12 @@ pub fn check(history: &History) -> Verdict {
     let mut verdict = Verdict::default();
     let attempts = Attempts::of(&history.events, &mut verdict);
     verdict.contended = contention::contended(&attempts);
-    let Some(kept) = &history.kept else {
-        verdict.undecided("what the room held at the end could not be read".to_owned());
-        return verdict;
+    let kept = match &history.kept {
+        Ok(kept) => kept,
+        Err(why) => {
+            verdict.undecided(why.clone());
+            return verdict;
+        }
     };
     let mut wrong = attempts.against(kept, &mut verdict);
     wrong.extend(seats::check(&attempts, kept, &mut verdict));

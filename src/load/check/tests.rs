@@ -77,7 +77,7 @@ fn where_nobody_met_anybody_nothing_was_exercised() {
 #[test]
 fn without_the_final_state_nothing_is_said() {
     let history = History {
-        kept: None,
+        kept: Err("nobody looked".to_owned()),
         ..recorded(CLEAN)
     };
     assert_eq!(check(&history).outcome(), Outcome::Unknown);
@@ -276,20 +276,20 @@ fn every_check_finds_what_it_is_for() {
         let findings = check(&history).findings;
         findings.into_keys().collect::<Vec<_>>()
     };
-    let kept = |history: &mut History| history.kept.take().expect("a final state");
+    let kept = |history: &mut History| history.kept.clone().expect("a final state");
 
     let moved = found(CLEAN, &|history| {
         let mut all = kept(history);
         all.wallets[0].balance += Decimal::ONE;
         all.wallets[1].balance -= Decimal::ONE;
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(moved, [Check::WrongBalance], "a sum that is right");
 
     let made = found(CLEAN, &|history| {
         let mut all = kept(history);
         all.wallets[0].balance += Decimal::ONE;
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(made, [Check::WrongBalance, Check::MoneyAppearedOrVanished]);
 
@@ -299,7 +299,7 @@ fn every_check_finds_what_it_is_for() {
             wallet.opening -= Decimal::from(10_000);
             wallet.balance -= Decimal::from(10_000);
         }
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(below, [Check::NegativeBalance]);
 
@@ -307,7 +307,7 @@ fn every_check_finds_what_it_is_for() {
         let mut all = kept(history);
         let gone = all.bookings.remove(0).attempt;
         history.events.retain(|event| event.attempt != gone);
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(
         free,
@@ -336,14 +336,14 @@ fn every_check_finds_what_it_is_for() {
                 };
             }
         }
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(once, [Check::SeatSoldTwice]);
 
     let missing = found(COLD, &|history| {
         let mut all = kept(history);
         all.bookings.pop();
-        history.kept = Some(all);
+        history.kept = Ok(all);
     });
     assert_eq!(missing, [Check::AcknowledgedMissing]);
 

@@ -119,7 +119,7 @@ pub fn length(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     if !(0.0..=3600.0).contains(&seconds) {
-        return Err("must be at most 60m".to_owned());
+        return Err("must be from 0s to 60m".to_owned());
     }
     Ok(Duration::from_secs_f64(seconds))
 }
