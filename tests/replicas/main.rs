@@ -86,6 +86,9 @@ mod stopped;
 /// The database or Redis goes away and comes back.
 mod outage;
 
+/// The cable between a replica and its database hangs, or loses an answer.
+mod cable;
+
 /// Resets, new rooms, restarts and lost counters leave nobody locked out.
 mod locked_out;
 

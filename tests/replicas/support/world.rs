@@ -1,5 +1,6 @@
 //! Two replicas, the database and the lock servers that they share.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::answer::Answer;
 use super::deadline::{PATIENCE, eventually};
+use super::forwarder::Forwarder;
 use super::ports::free_ports;
 use super::process::Process;
 use super::room::{Room, unique};
@@ -55,6 +57,8 @@ pub struct Running {
     redis: Vec<Mutex<RedisServer>>,
     redis_urls: Vec<String>,
     postgres: Option<Mutex<PostgresServer>>,
+    /// Between replica A and its PostgreSQL.
+    cable: Option<Forwarder>,
     replicas: [Process; 2],
     own_clocks: bool,
     ports: [u16; 2],
@@ -245,6 +249,11 @@ impl World {
         set_clock(&self.running.folder, replica, seconds);
     }
 
+    /// The cable between replica A and its PostgreSQL.
+    pub fn cable(&self) -> &Forwarder {
+        self.running.cable.as_ref().expect("a world with a cable")
+    }
+
     /// The PostgreSQL of this world alone.
     pub fn postgres(&self) -> &Mutex<PostgresServer> {
         self.running
@@ -318,6 +327,7 @@ pub struct Own {
     database: Database,
     flags: Vec<&'static str>,
     own_postgres: bool,
+    cable: bool,
     redis_servers: usize,
     all_locks: bool,
     clocks: Option<[i64; 2]>,
@@ -329,6 +339,7 @@ impl Own {
             database,
             flags: Vec::new(),
             own_postgres: false,
+            cable: false,
             redis_servers: 1,
             all_locks: false,
             clocks: None,
@@ -344,6 +355,12 @@ impl Own {
     /// With a PostgreSQL that the test may stop.
     pub fn with_its_own_postgres(mut self) -> Self {
         self.own_postgres = true;
+        self
+    }
+
+    /// With a cable between replica A and its PostgreSQL that can have faults.
+    pub fn with_a_cable(mut self) -> Self {
+        self.cable = true;
         self
     }
 
@@ -410,6 +427,19 @@ impl Own {
             Database::Postgres => servers::shared_postgres_database(&database_name()).await,
         };
 
+        let mut cable = None;
+        let mut database_urls = [database_url.clone(), database_url.clone()];
+        if self.cable {
+            let mut url = reqwest::Url::parse(&database_url).expect("the address of a server");
+            let port = url.port().expect("a port");
+            let started = Forwarder::start((Ipv4Addr::LOCALHOST, port).into()).await;
+            let started = started.expect("a free port");
+            url.set_port(Some(started.address().port()))
+                .expect("a port");
+            database_urls[A as usize] = url.to_string();
+            cable = Some(started);
+        }
+
         let lock_servers = match self.all_locks {
             true => servers::LockServers::shared().await.environment(),
             false => Vec::new(),
@@ -424,7 +454,7 @@ impl Own {
                 .get(replica as usize)
                 .unwrap_or_else(|| &redis_urls[0]);
             let mut environment = vec![
-                ("DATABASE_URL", database_url.as_str()),
+                ("DATABASE_URL", database_urls[replica as usize].as_str()),
                 ("REDIS_URL", redis_url.as_str()),
             ];
             let others = lock_servers.iter();
@@ -449,6 +479,7 @@ impl Own {
             redis: redis.into_iter().map(Mutex::new).collect(),
             redis_urls,
             postgres,
+            cable,
             replicas,
             own_clocks: self.clocks.is_some(),
             ports,
