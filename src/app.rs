@@ -128,6 +128,11 @@ impl Shutdown {
         self.soft.is_cancelled()
     }
 
+    /// Cancelled when nobody may wait any longer.
+    pub fn soft_token(&self) -> CancellationToken {
+        self.soft.child_token()
+    }
+
     /// Returns when nobody may wait any longer.
     pub async fn soft(&self) {
         self.soft.cancelled().await;

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{UsageError, say};
 pub use crate::load::generator::threads;
-use crate::load::report::{Page, Table};
+use crate::load::history::History;
+use crate::load::report::{Page, Report, Table};
 use crate::load::schedule::{Goods, Workload};
 use crate::load::settings::{self, MOST_SIDES, Pace, Settings, Side, Sides, Target, Threshold};
 use crate::load::watch::Watch;
@@ -160,7 +161,7 @@ pub enum GoodsArg {
 /// Runs it and prints the table.
 pub async fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings()?;
-    let mut files = Files::open(&settings)?;
+    let files = Files::open(&settings)?;
     let stop = CancellationToken::new();
     let listens = tokio::spawn(stop_on_signals(stop.clone()));
     let watch = Arc::new(Watch::default());
@@ -173,17 +174,11 @@ pub async fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
         Err(RunError::Usage(line)) => return Err(UsageError::with_code(line, USAGE).into()),
         Err(RunError::Failed(line)) => return Err(UsageError::with_code(line, UNKNOWN).into()),
     };
-    for history in &histories {
-        files.history.write(|file| history.write(file))?;
-    }
-    files
-        .json
-        .write(|file| serde_json::to_writer_pretty(&mut *file, &report).map_err(Into::into))?;
-    files
-        .report
-        .write(|file| Page::new(&report).write_into(file))?;
-    files.end()?;
+    // First of all: whatever becomes of the files, this is not lost.
     say(Table(&report));
+    files
+        .fill(&report, &histories)
+        .map_err(|error| UsageError::with_code(format!("{error:#}"), UNKNOWN))?;
     Ok(ExitCode::from(report.exit_code()))
 }
 
@@ -342,7 +337,14 @@ impl Files {
         Ok(files)
     }
 
-    fn end(self) -> anyhow::Result<()> {
+    fn fill(mut self, report: &Report, histories: &[History]) -> anyhow::Result<()> {
+        for history in histories {
+            self.history.write(|file| history.write(file))?;
+        }
+        self.json
+            .write(|file| serde_json::to_writer_pretty(&mut *file, report).map_err(Into::into))?;
+        self.report
+            .write(|file| Page::new(report).write_into(file))?;
         for mut output in [self.report, self.json, self.history] {
             output.write(Write::flush)?;
         }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap};
 use hyper::{Method, Request};
@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 
 use super::settings::Target;
+
+/// The longest answer that is read, in bytes: a room of a hundred thousand seats is a tenth of it.
+const LONGEST_BODY: usize = 100_000_000;
 
 type Connection = SendRequest<Full<Bytes>>;
 
@@ -90,6 +93,9 @@ pub enum FailureKind {
     /// What came is no HTTP.
     #[error("not HTTP")]
     NotHttp,
+    /// More came than any replica answers.
+    #[error("endless answer")]
+    Endless,
     /// Anything else.
     #[error("other failure")]
     Other,
@@ -192,7 +198,7 @@ impl Pool {
         sent.store(true, Ordering::Relaxed);
         let answer = connection.send_request(request).await?;
         let (head, body) = answer.into_parts();
-        let body = body.collect().await?.to_bytes();
+        let body = Limited::new(body, LONGEST_BODY).collect().await?.to_bytes();
         self.idle().push(connection);
         Ok(Answer {
             status: head.status.as_u16(),
@@ -243,6 +249,18 @@ impl FailureKind {
             (ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable, _) => Self::Unreachable,
             _ => Self::Other,
         }
+    }
+}
+
+impl From<Box<dyn Error + Send + Sync>> for FailureKind {
+    /// What can go wrong while a body of limited length is read.
+    fn from(error: Box<dyn Error + Send + Sync>) -> Self {
+        if error.is::<LengthLimitError>() {
+            return Self::Endless;
+        }
+        error
+            .downcast::<hyper::Error>()
+            .map_or(Self::Other, |error| Self::from(*error))
     }
 }
 

@@ -3,6 +3,7 @@
 //! As JSON lines, each side of each repetition stands alone: a line that names it, its events, then what was kept. So
 //! a recorded history can be checked again without the replicas.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 
 use rust_decimal::Decimal;
@@ -103,6 +104,8 @@ pub struct Booking {
     pub seat: String,
     pub buyer: String,
     pub replica: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
     pub version_read: i64,
     pub version_written: i64,
 }
@@ -118,6 +121,8 @@ pub struct Transfer {
     pub to: String,
     pub amount: Decimal,
     pub replica: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
     pub from_version_read: i64,
     pub from_version_written: i64,
     pub to_version_read: i64,
@@ -162,6 +167,16 @@ enum Line {
     End { end: bool },
 }
 
+impl Kept {
+    /// Of each record, its attempt and the lock system that it was made under.
+    pub fn records(&self) -> impl Iterator<Item = (Uuid, Option<&str>)> {
+        let bookings = self.bookings.iter().map(|of| (of.attempt, &of.lock));
+        let transfers = self.transfers.iter().map(|of| (of.attempt, &of.lock));
+        let all = bookings.chain(transfers);
+        all.map(|(attempt, lock)| (attempt, lock.as_deref()))
+    }
+}
+
 impl History {
     /// One in which nothing has happened, and of which the end is not known.
     pub fn begins(side: String, repetition: u32) -> Self {
@@ -173,10 +188,11 @@ impl History {
         }
     }
 
-    /// How many attempts were told that they are done.
-    pub fn acknowledged(&self) -> usize {
+    /// The attempts that were told that they are done.
+    pub fn acknowledged(&self) -> HashSet<Uuid> {
         let is_ok = |event: &&Event| matches!(event.what, What::Ok { .. });
-        self.events.iter().filter(is_ok).count()
+        let told = self.events.iter().filter(is_ok);
+        told.map(|event| event.attempt).collect()
     }
 
     /// Writes it, a line for each thing.

@@ -5,6 +5,7 @@
 //! time from when it was; their gap is what a generator that waits for answers would hide.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -83,6 +84,8 @@ pub struct Slice {
     pub failed: u64,
     /// Attempts that were acknowledged wrongly, as the check found.
     pub wrong: u64,
+    /// How long of it was driven, over all repetitions.
+    pub driven: Duration,
 }
 
 /// All that is measured of one side.
@@ -173,6 +176,25 @@ impl Measures {
         }
     }
 
+    /// Counts a part of the measured time as driven.
+    pub fn drove(&mut self, part: Range<Duration>) {
+        let mut at = part.start;
+        while at < part.end {
+            let index = at.as_nanos() / self.slice.as_nanos().max(1);
+            let index = usize::try_from(index)
+                .unwrap_or(usize::MAX)
+                .min(MOST_SLICES as usize);
+            let ends = self.slice * u32::try_from(index + 1).unwrap_or(u32::MAX);
+            let until = if index == MOST_SLICES as usize {
+                part.end
+            } else {
+                part.end.min(ends)
+            };
+            self.slice(index).driven += until - at;
+            at = until;
+        }
+    }
+
     /// Both together: histograms are added up.
     pub fn add(&mut self, other: &Self) {
         add_histogram(&mut self.response, &other.response);
@@ -184,6 +206,7 @@ impl Measures {
             mine.refused += theirs.refused;
             mine.failed += theirs.failed;
             mine.wrong += theirs.wrong;
+            mine.driven += theirs.driven;
         }
         self.done += other.done;
         add_counts(&mut self.refused, &other.refused);
@@ -234,6 +257,7 @@ impl Slice {
             refused: 0,
             failed: 0,
             wrong: 0,
+            driven: Duration::ZERO,
         }
     }
 }
@@ -360,6 +384,24 @@ mod tests {
         measures.record(&sample(0, 500, Outcome::Done));
         assert_eq!(measures.late, 1);
         assert!(measures.response.max() > 490_000 && measures.service.max() < 6_000);
+    }
+
+    #[test]
+    fn what_was_driven_of_each_slice_is_known() {
+        let s = Duration::from_secs;
+        // Slices of 3 s.
+        let mut measures = Measures::new(s(250));
+        measures.drove(s(0)..s(250));
+        measures.drove(s(248)..s(250));
+        let driven: Vec<_> = measures.slices.iter().map(|slice| slice.driven).collect();
+        assert_eq!(driven.len(), 84);
+        assert!(
+            driven[..82].iter().all(|slice| *slice == s(3)),
+            "{driven:?}"
+        );
+        assert_eq!(driven[82..], [s(4), s(2)]);
+        measures.add(&measures.clone());
+        assert_eq!(measures.slices[83].driven, s(4));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The room of a side: made, read and removed over HTTP.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use hyper::Method;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::client::{Answer, Client, Failure};
 use super::history::{Booking, Kept, Transfer, Wallet};
@@ -192,15 +194,20 @@ impl Room {
         Ok(())
     }
 
-    /// What the room holds, once nothing changes any more, after this many bookings and transfers were acknowledged.
+    /// What the room holds, once nothing changes any more, after these attempts were acknowledged.
     ///
     /// # Errors
     /// [`RoomError`], when no target of the side tells it, when it goes on changing, or when somebody else has changed it.
-    pub async fn kept(&self, client: &Client, acknowledged: usize) -> Result<Kept, RoomError> {
+    pub async fn kept(
+        &self,
+        client: &Client,
+        acknowledged: &HashSet<Uuid>,
+    ) -> Result<Kept, RoomError> {
         let deadline = Instant::now() + PATIENCE;
         self.is_at_rest(client, deadline).await?;
         loop {
-            if let Some(kept) = self.look(client, acknowledged).await? {
+            if let Some((epoch, kept)) = self.look(client).await? {
+                self.is_undisturbed(epoch, &kept, acknowledged)?;
                 return Ok(kept);
             }
             if Instant::now() >= deadline {
@@ -209,11 +216,13 @@ impl Room {
         }
     }
 
-    /// Balances and records of one moment; none when records were added between the requests. The balances come with
-    /// how many there were, and only a reset removes records.
-    async fn look(&self, client: &Client, acknowledged: usize) -> Result<Option<Kept>, RoomError> {
+    /// Balances and records of one moment, and the epoch; none when records were added between the requests. The
+    /// balances come with how many there were, and only a reset removes records.
+    async fn look(&self, client: &Client) -> Result<Option<(i64, Kept)>, RoomError> {
         let shown: Shown = self.ask(client, Method::GET, "", None).await?;
-        self.is_undisturbed(&shown, acknowledged)?;
+        if shown.switches != self.switches {
+            return Err(RoomError::switched());
+        }
         let opening: Decimal = OPENING.parse().unwrap_or_default();
         let wallets = shown.wallets.into_iter().map(|shown| Wallet {
             wallet: shown.wallet,
@@ -230,24 +239,39 @@ impl Room {
             wallets: wallets.collect(),
         };
         let records = kept.bookings.len() + kept.transfers.len();
-        Ok((records as u64 == shown.audit.attempts).then_some(kept))
+        Ok((records as u64 == shown.audit.attempts).then_some((shown.epoch, kept)))
     }
 
     /// Whether this is still the room that was made. A new epoch alone is no sign of a stranger: replicas raise it, too,
     /// when a lock server has lost its counter.
-    fn is_undisturbed(&self, shown: &Shown, acknowledged: usize) -> Result<(), RoomError> {
-        if shown.switches != self.switches {
-            return Err(RoomError::Disturbed(
-                "somebody changed its switches during the run".to_owned(),
-            ));
+    fn is_undisturbed(
+        &self,
+        epoch: i64,
+        kept: &Kept,
+        acknowledged: &HashSet<Uuid>,
+    ) -> Result<(), RoomError> {
+        if epoch == self.epoch {
+            return Ok(());
         }
-        let records = shown.audit.attempts;
-        if shown.epoch != self.epoch && records < acknowledged as u64 {
+        let own = self.lock();
+        if kept.records().any(|(_, lock)| lock != own) {
+            return Err(RoomError::switched());
+        }
+        let there: HashSet<Uuid> = kept.records().map(|(attempt, _)| attempt).collect();
+        let missing = acknowledged.difference(&there).count();
+        if missing > 0 {
             return Err(RoomError::Disturbed(format!(
-                "somebody reset it during the run: its epoch rose, and of {acknowledged} acknowledged it holds {records}"
+                "somebody reset it during the run: its epoch rose, and {missing} of {} that were acknowledged are gone",
+                acknowledged.len()
             )));
         }
         Ok(())
+    }
+
+    /// The lock system that its attempts ask; none with locking off.
+    fn lock(&self) -> Option<&str> {
+        let is_on = self.switches.get("locking") == Some(&Value::Bool(true));
+        is_on.then(|| self.switches.get("lock")?.as_str()).flatten()
     }
 
     /// Waits until no lease of an ended attempt is left and the records stay as many as they are: an attempt whose
@@ -294,8 +318,12 @@ impl Room {
             let after = all.last().map_or(0, seq);
             let path = format!("{path}?after={after}");
             let page: Vec<R> = self.ask(client, Method::GET, &path, None).await?;
-            if page.is_empty() {
+            let Some(last) = page.last() else {
                 return Ok(all);
+            };
+            if seq(last) <= after {
+                let why = format!("{path} answers what was asked for before");
+                return Err(RoomError::Unexpected(why));
             }
             all.extend(page);
         }
@@ -392,6 +420,10 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, RoomError> {
 }
 
 impl RoomError {
+    fn switched() -> Self {
+        Self::Disturbed("somebody changed its switches during the run".to_owned())
+    }
+
     fn of(answer: &Answer) -> Self {
         let problem = Problem::of(answer);
         let told = format!("{} {}", answer.status, problem.detail);

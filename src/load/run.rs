@@ -112,12 +112,7 @@ pub async fn run(
 
 impl<'a> Run<'a> {
     async fn new(settings: &'a Settings, stop: &'a CancellationToken) -> Result<Self, RunError> {
-        let mut targets = settings.targets.clone();
-        if let Sides::Given(sides) = &settings.sides {
-            targets.extend(sides.iter().flat_map(|side| side.targets.clone()));
-        }
-        targets.sort();
-        targets.dedup();
+        let targets = settings.asked();
         let client = Client::new(&targets).await;
         let client = client.map_err(|(target, error)| {
             RunError::Failed(format!("{target} has no address: {error}"))
@@ -274,13 +269,9 @@ impl<'a> Run<'a> {
 
     /// The numbers of a side's targets.
     fn numbers(&self, side: &Side) -> Vec<usize> {
-        let asked = if side.targets.is_empty() {
-            &self.settings.targets
-        } else {
-            &side.targets
-        };
         let number = |target: &Target| self.targets.iter().position(|known| known == target);
-        asked.iter().filter_map(number).collect()
+        let asked = self.settings.targets_of(side).iter();
+        asked.filter_map(number).collect()
     }
 
     /// All sides at the same time, or in turns.
@@ -311,7 +302,8 @@ impl<'a> Run<'a> {
     async fn history(&self, lane: &Lane, repetition: u32) -> History {
         let mut history = History::begins(String::new(), repetition);
         history.events = std::mem::take(&mut lane.recorded().events);
-        let kept = lane.room().kept(&self.client, history.acknowledged()).await;
+        let acknowledged = history.acknowledged();
+        let kept = lane.room().kept(&self.client, &acknowledged).await;
         history.kept = kept.map_err(|error| {
             tracing::warn!(%error, "what a room held at the end cannot be used");
             format!("what the room held at the end cannot be used: {error}")

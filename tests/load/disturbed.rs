@@ -25,14 +25,29 @@ async fn violations_under_switches_of_somebody_else_are_not_the_sides() {
     is_unknown_since(&ran, "somebody changed its switches");
 }
 
+/// At the end it looks as it did at the beginning.
+#[tokio::test]
+async fn switches_that_are_set_back_are_seen_at_what_was_done_meanwhile() {
+    let switched = |on: bool| (Method::PATCH, "/switches", json!({"locking": on}));
+    let ran = disturbed([switched(false), switched(true)]).await;
+    is_unknown_since(&ran, "somebody changed its switches");
+}
+
 async fn disturbed_by(method: Method, path: &str, body: Value) -> Loaded {
+    disturbed([(method, path, body)]).await
+}
+
+/// By these changes one after the other, each after attempts under those before it.
+async fn disturbed<const N: usize>(changes: [(Method, &str, Value); N]) -> Loaded {
     let world = World::own(Database::Sqlite).start().await;
     let threshold = ["--threshold", "violations = 0"];
     let running = Load::on(&world, &[&CROWD[..], &threshold].concat()).starts();
-    let room = running.has_made(&world, A, 20).await;
-    let path = format!("/api/rooms/{room}{path}");
-    let answer = world.request(A, method, &path).json(&body).send().await;
-    assert!(answer.expect("an answer").status().is_success());
+    for (number, (method, path, body)) in (1..).zip(changes) {
+        let room = running.has_made(&world, A, 20 * number).await;
+        let path = format!("/api/rooms/{room}{path}");
+        let answer = world.request(A, method, &path).json(&body).send().await;
+        assert!(answer.expect("an answer").status().is_success());
+    }
     let ran = running.ends().await;
     ran.left_no_room(&world).await;
     ran

@@ -95,6 +95,33 @@ async fn a_threshold_that_nothing_exercised_cannot_be_decided() {
     assert!(ran.table.contains("not exercised"), "{}", ran.table);
 }
 
+/// Everybody is refused alike, and met others: but nobody had anything that could have been taken twice.
+#[tokio::test]
+async fn where_nothing_can_be_done_nothing_was_exercised() {
+    let world = World::own(Database::Sqlite).start().await;
+    world.redis().lock().await.kill().await.expect("it ends");
+    let flags = ["--side", "lock=redis", "--threshold", "violations = 0"];
+    let ran = Load::on(&world, &[&CROWD[..], &flags].concat())
+        .ends()
+        .await;
+    ran.exits_with(2).left_no_room(&world).await;
+    let side = ran.side("lock=redis");
+    assert_eq!(side["outcome"], "not-exercised", "{side}");
+    assert!(ran.table.contains("nothing was done"), "{}", ran.table);
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_written_is_no_threshold_that_fails() {
+    let world = World::own(Database::Sqlite).start().await;
+    for file in ["--report", "--json", "--history"] {
+        let flags = [file, "/dev/full", "--duration", "1s", "--warm-up", "0s"];
+        let ran = Load::of(&world, &[A], &flags).ends().await;
+        ran.exits_with(2).left_no_room(&world).await;
+        assert!(ran.log.contains("/dev/full"), "{}", ran.log);
+        assert!(ran.table.contains("defaults"), "all the same: {}", ran.log);
+    }
+}
+
 #[tokio::test]
 async fn a_threshold_that_fails_is_more_than_one_that_cannot_be_decided() {
     let world = World::own(Database::Sqlite).start().await;

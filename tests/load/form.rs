@@ -143,3 +143,13 @@ async fn is_over(world: &World) {
     })
     .await;
 }
+
+/// Whoever can open the page must not send requests to wherever they like.
+#[tokio::test]
+async fn a_run_from_the_page_asks_these_replicas_only() {
+    let world = World::shared(Database::Sqlite).await;
+    let form = "side=target%3Dhttp%3A%2F%2F127.0.0.1%3A1&rate=20&seconds=1";
+    let answer = posts(&world, "/load", form).await;
+    assert_eq!(answer.status, 422, "{answer:?}");
+    assert!(answer.text.contains("without a target"), "{answer:?}");
+}

@@ -88,10 +88,15 @@ async fn two_replicas_can_be_the_sides() {
     let [a, b] = [crate::support::A, crate::support::B]
         .map(|replica| format!("target={}", world.url(replica)));
     let flags = ["--side", &a, "--side", &b];
-    let ran = Load::on(&world, &[&CROWD[..], &flags].concat())
-        .ends()
-        .await;
+    let ran = Load::at(&[], &[&CROWD[..], &flags].concat()).ends().await;
     ran.exits_with(0).left_no_room(&world).await;
+    let asked = [crate::support::A, crate::support::B].map(|replica| world.url(replica));
+    assert_eq!(
+        ran.report["asked"]["targets"],
+        serde_json::json!(asked),
+        "and not the one that is asked by default"
+    );
+    assert!(!ran.log.contains("WARN"), "{}", ran.log);
     for (label, other) in [(&a, &b), (&b, &a)] {
         let [target, other] = [label, other].map(|label| label.trim_start_matches("target="));
         let events: Vec<_> = ran.events(label).collect();

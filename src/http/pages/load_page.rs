@@ -9,7 +9,6 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use tokio_util::sync::CancellationToken;
 
 use super::fields::Fields;
 use super::problem_page::ProblemPage;
@@ -165,18 +164,10 @@ async fn try_to_start(app: &App, form: Result<Fields, Problem>) -> Result<(), Pr
         ));
     }
     let settings = settings(&form, targets)?;
-    let stop = CancellationToken::new();
-    let shutdown = app.shutdown.clone();
-    let stops = stop.clone();
-    app.loads
-        .start(settings, stop)
-        .map_err(|busy| Problem::new(Kind::LOAD_UNDER_WAY, busy.to_string()))?;
     // A replica that stops does not go on asking the others.
-    tokio::spawn(async move {
-        shutdown.soft().await;
-        stops.cancel();
-    });
-    Ok(())
+    app.loads
+        .start(settings, app.shutdown.soft_token())
+        .map_err(|busy| Problem::new(Kind::LOAD_UNDER_WAY, busy.to_string()))
 }
 
 fn settings(form: &Fields, targets: Vec<Target>) -> Result<Settings, Problem> {
@@ -186,6 +177,10 @@ fn settings(form: &Fields, targets: Vec<Target>) -> Result<Settings, Problem> {
     }
     let sides: Result<Vec<Side>, _> = form.all("side").map(str::parse).collect();
     let sides = sides.map_err(|error: String| InvalidField::new("side", error))?;
+    if sides.iter().any(|side| !side.targets.is_empty()) {
+        // Whoever can open a page must not send a replica to wherever they like.
+        return Err(InvalidField::new("side", "must be made of switches, without a target").into());
+    }
     if !(1..=MOST_SIDES).contains(&sides.len()) {
         return Err(
             InvalidField::new("side", format!("must be chosen 1 to {MOST_SIDES} times")).into(),

@@ -40,9 +40,9 @@ pub enum Check {
     NobodyAsked,
     /// A buyer was told that a seat is taken, and it never was.
     RefusedFree,
-    /// Two transfers read the same version of a wallet: the first one's update is lost.
+    /// An update of a wallet was overwritten by somebody who had not seen it.
     LostUpdate,
-    /// A wallet holds something else than its transfers say, without a lost update.
+    /// A wallet holds something else than the transfers say on which its last version stands.
     WrongBalance,
     /// All wallets together hold something else than they were opened with.
     MoneyAppearedOrVanished,
@@ -117,7 +117,7 @@ pub struct Verdict {
     pub unknown_happened: u64,
     /// Those that nobody can have read.
     pub unsent: u64,
-    /// Attempts that met another one: both were under way, for the same seat or wallet.
+    /// Attempts that met another one: both were under way, for the same seat or wallet, and at least one was done.
     pub contended: u64,
     /// Why nothing can be said for certain: the history has holes, or the room could not be read.
     pub undecided: Vec<String>,
@@ -131,7 +131,7 @@ pub enum Outcome {
     NoneSeen,
     /// At least one was seen.
     Violated,
-    /// Nobody met anybody, so nothing could go wrong.
+    /// Nobody met anybody who was served, so nothing could go wrong.
     NotExercised,
     /// It cannot be said.
     Unknown,

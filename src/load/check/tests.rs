@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use super::{Check, Outcome, check};
-use crate::load::history::{Event, History, What, Wish};
+use crate::load::history::{Event, History, Transfer, What, Wish};
 
 /// Two replicas, one lock: 103 attempts that met each other.
 const CLEAN: &str = include_str!("../../../tests/load/histories/clean.jsonl");
@@ -62,9 +62,10 @@ fn seats_sold_twice_and_lost_updates_are_found_and_counted() {
             .map_or(0, |finding| finding.count)
     };
     assert_eq!(count(Check::SeatAcknowledgedTwice), 18);
-    assert_eq!(count(Check::LostUpdate), 27);
+    assert_eq!(count(Check::LostUpdate), 36);
+    assert_eq!(count(Check::WrongBalance), 0, "it says which are lost");
     assert_eq!(count(Check::MoneyAppearedOrVanished), 1);
-    assert_eq!(verdict.violations(), 46);
+    assert_eq!(verdict.violations(), 55);
     let wrong = verdict.wrong_measured_ns.len() as u64;
     assert_eq!(verdict.right_measured + wrong, verdict.acknowledged);
 }
@@ -265,6 +266,97 @@ fn a_lost_update_is_noticed_where_the_sum_is_right() {
     next.expect("she gives again").from_version_read = read;
     let verdict = check(&history);
     assert_eq!(verdict.findings[&Check::LostUpdate].count, 1, "{verdict:?}");
+}
+
+/// Four transfers of 1 from w1 to w2, and which version each read and wrote of both.
+fn transfers(versions: [(i64, i64); 4]) -> History {
+    let mut history = recorded(COLD);
+    history.events.clear();
+    let mut all = history.kept.clone().expect("a final state");
+    all.bookings.clear();
+    all.transfers.clear();
+    for (seq, (read, written)) in (1..).zip(versions) {
+        let (attempt, amount) = (Uuid::from_u128(seq), Decimal::ONE);
+        let (from, to) = ("w1".to_owned(), "w2".to_owned());
+        let wish = Wish::Transfer { from, to, amount };
+        let invoked = What::Invoked {
+            intended_ns: 0,
+            measured_ns: Some(0),
+            target: String::new(),
+            wish,
+        };
+        for what in [invoked, What::Ok { id: attempt }] {
+            history.events.push(Event {
+                at_ns: seq as u64,
+                attempt,
+                what,
+            });
+        }
+        all.transfers.push(Transfer {
+            seq: seq as i64,
+            id: attempt,
+            attempt,
+            from: "w1".to_owned(),
+            to: "w2".to_owned(),
+            amount,
+            replica: "A".to_owned(),
+            lock: None,
+            from_version_read: read,
+            from_version_written: written,
+            to_version_read: read,
+            to_version_written: written,
+        });
+    }
+    history.kept = Ok(all);
+    history
+}
+
+/// Whoever reads between two others that overlap sees one of them: it is the last balance that tells whom.
+#[test]
+fn updates_on_which_the_last_balance_does_not_stand_are_lost() {
+    let count = |versions| {
+        let verdict = check(&transfers(versions));
+        let lost = verdict.findings.get(&Check::LostUpdate);
+        (lost.map_or(0, |lost| lost.count), verdict.right_measured)
+    };
+    assert_eq!(count([(1, 2), (2, 3), (3, 4), (4, 5)]), (0, 4));
+    // The second has overwritten the first, and the fourth, which had read the second, has overwritten the third.
+    assert_eq!(count([(1, 2), (1, 3), (2, 4), (3, 5)]), (4, 2));
+    assert_eq!(count([(1, 2), (1, 3), (1, 4), (1, 5)]), (6, 1));
+    // Who says that it read what was not written yet is believed nothing.
+    assert_eq!(count([(1, 2), (2, 3), (9, 4), (4, 5)]), (0, 4));
+}
+
+#[test]
+fn where_nothing_was_done_nothing_was_exercised() {
+    let mut history = recorded(CLEAN);
+    for event in &mut history.events {
+        if !matches!(event.what, What::Invoked { .. }) {
+            event.what = What::Refused {
+                why: "lock-unavailable".to_owned(),
+            };
+        }
+    }
+    let mut all = history.kept.clone().expect("a final state");
+    all.bookings.clear();
+    all.transfers.clear();
+    for wallet in &mut all.wallets {
+        wallet.balance = wallet.opening;
+    }
+    history.kept = Ok(all);
+    assert_eq!(check(&history).outcome(), Outcome::NotExercised);
+}
+
+/// More than a decimal holds is no reason to panic.
+#[test]
+fn money_beyond_counting_is_undecided() {
+    let mut history = recorded(COLD);
+    let kept = history.kept.as_mut().expect("a final state");
+    for wallet in &mut kept.wallets {
+        wallet.balance = Decimal::MAX;
+        wallet.opening = Decimal::MAX;
+    }
+    assert_eq!(check(&history).outcome(), Outcome::Unknown);
 }
 
 /// Each check by itself: what is changed in a history is what it finds, and it alone or with what must come with it.

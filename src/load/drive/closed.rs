@@ -10,6 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Lane;
 
+/// The pause of a client that got no answer. A connection that is refused at once would otherwise be asked for again tens
+/// of thousands of times a second, and use up the seats.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(100);
+
 pub(super) async fn turn(
     lane: &Arc<Lane>,
     count: usize,
@@ -23,7 +27,9 @@ pub(super) async fn turn(
             let Some((number, action)) = lane.next_wish(start + since) else {
                 return ControlFlow::Break(());
             };
-            lane.attempt(number, action, now, start + since).await;
+            if !lane.attempt(number, action, now, start + since).await {
+                tokio::time::sleep(AFTER_A_FAILURE).await;
+            }
             ControlFlow::Continue(())
         }
     })

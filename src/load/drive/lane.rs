@@ -15,7 +15,7 @@ use crate::load::client::{Answer, Client, Failure};
 use crate::load::history::{Event, What, Wish};
 use crate::load::measure::{Measures, Outcome, Sample, Timing};
 use crate::load::room::{Problem, Room};
-use crate::load::schedule::{Action, Wishes};
+use crate::load::schedule::{Action, Arrival, Wishes};
 use crate::load::settings::Settings;
 
 /// Cents have two decimals.
@@ -112,14 +112,14 @@ impl Lane {
     }
 
     /// Makes one attempt and records it. `intended` is when it should have begun, and `at` the same in the side's own
-    /// time.
+    /// time. Tells whether there was an answer.
     pub(super) async fn attempt(
         &self,
         number: usize,
         action: Action,
         intended: Instant,
         at: Duration,
-    ) {
+    ) -> bool {
         let target = self.room.targets[number % self.room.targets.len()];
         let id = Uuid::new_v4();
         let wish = self.wish(action);
@@ -155,11 +155,13 @@ impl Lane {
         };
         let mut recorded = self.recorded();
         recorded.end(event, action, measured.is_some().then_some(sample), at);
+        answer.is_ok()
     }
 
-    /// Some were due and not begun.
-    pub(super) fn were_not_begun(&self, count: usize) {
-        self.recorded().measures.not_begun += count as u64;
+    /// These were due and not begun. Those of the warm-up do not count.
+    pub(super) fn were_not_begun(&self, arrivals: &[Arrival]) {
+        let measured = arrivals.iter().filter(|arrival| arrival.at >= self.warm_up);
+        self.recorded().measures.not_begun += measured.count() as u64;
     }
 
     /// A turn is over.
@@ -219,8 +221,11 @@ impl Recorded {
     /// something to sell.
     fn turn_ends(&mut self, turn: Range<Duration>, warm_up: Duration) {
         let driven = self.sold_out.unwrap_or(turn.end).min(turn.end);
+        let start = turn.start.max(warm_up);
         let end = driven.max(self.last_done);
-        self.measures.elapsed += end.saturating_sub(turn.start.max(warm_up));
+        self.measures.elapsed += end.saturating_sub(start);
+        let measured = |at: Duration| at.saturating_sub(warm_up);
+        self.measures.drove(measured(start)..measured(driven));
         self.last_done = Duration::ZERO;
     }
 

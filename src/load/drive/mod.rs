@@ -39,18 +39,28 @@ pub enum Plan {
 /// Drives one turn of a side: `turn` is a part of the side's own time, which stands still between its turns.
 pub async fn turn(lane: &Arc<Lane>, plan: &Plan, turn: Range<Duration>, stop: &CancellationToken) {
     let begun = Instant::now();
-    match plan {
-        Plan::Open {
-            arrivals,
-            in_flight,
-        } => open::turn(lane, arrivals, *in_flight, &turn, stop).await,
-        Plan::Closed { clients } => closed::turn(lane, *clients, &turn, stop).await,
-    }
-    let was_cut_short = stop.is_cancelled();
-    let end = if was_cut_short {
-        turn.end.min(turn.start + begun.elapsed())
-    } else {
-        turn.end
+    let driven = async {
+        match plan {
+            Plan::Open {
+                arrivals,
+                in_flight,
+            } => open::turn(lane, arrivals, *in_flight, &turn, stop).await,
+            Plan::Closed { clients } => closed::turn(lane, *clients, &turn, stop).await,
+        }
+    };
+    // After a stop nothing more is begun, and what is under way may take long.
+    let stopped = async {
+        stop.cancelled().await;
+        begun.elapsed()
+    };
+    tokio::pin!(driven);
+    let end = tokio::select! {
+        biased;
+        after = stopped => {
+            driven.await;
+            turn.end.min(turn.start + after)
+        }
+        () = &mut driven => turn.end,
     };
     lane.turn_ends(turn.start..end);
 }

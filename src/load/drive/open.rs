@@ -49,14 +49,14 @@ pub(super) async fn turn(
         under_way: TaskTracker::new(),
         runtime: Handle::current(),
     };
-    let (under_way, arrivals) = (pacer.under_way.clone(), Arc::clone(arrivals));
-    let start = turn.start;
-    let paced = tokio::task::spawn_blocking(move || pacer.paces(&arrivals, first..end, start));
+    let under_way = pacer.under_way.clone();
+    let (start, paced) = (turn.start, Arc::clone(arrivals));
+    let paced = tokio::task::spawn_blocking(move || pacer.paces(&paced, first..end, start));
     let begun = paced.await.unwrap_or(first);
     under_way.close();
     under_way.wait().await;
     if !stop.is_cancelled() {
-        lane.were_not_begun(end.saturating_sub(begun));
+        lane.were_not_begun(arrivals.get(begun..end).unwrap_or_default());
     }
 }
 

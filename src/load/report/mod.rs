@@ -25,6 +25,9 @@ use super::statistics::{Difference, compare};
 pub use page::Page;
 pub use table::Table;
 
+/// What of a slice must have been driven, at least, for its rate not to be made smaller.
+const LEAST_OF_SLICE: f64 = 0.1;
+
 /// More late starts than this make a run one in which the rate was not kept.
 const LATE_SHARE: f64 = 0.01;
 
@@ -193,6 +196,12 @@ pub enum Holds {
     No,
 }
 
+impl Holds {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
 impl SideRun {
     /// A side of which nothing is known yet.
     pub fn new(side: Side) -> Self {
@@ -228,7 +237,6 @@ impl SideRun {
 
     fn report(self, first: &[Figures]) -> SideReport {
         let figures = self.figures();
-        let repetitions = self.runs.len().max(1) as f64;
         let measures = self.measures;
         let slice_s = measures
             .as_ref()
@@ -243,7 +251,9 @@ impl SideRun {
         let (response, service) = (spectrum(|all| &all.response), spectrum(|all| &all.service));
         let slices = measures.iter().flat_map(|measures| &measures.slices);
         let slices = slices.map(|slice| {
-            let rate = |count: u64| count as f64 / slice_s / repetitions;
+            // A sliver of a slice is no base for a rate.
+            let driven = slice.driven.as_secs_f64().max(slice_s * LEAST_OF_SLICE);
+            let rate = |count: u64| count as f64 / driven;
             SliceReport {
                 done: rate(slice.done),
                 refused: rate(slice.refused),
@@ -334,7 +344,7 @@ impl Report {
 impl Asked {
     fn of(settings: &Settings, schedules: Vec<Option<String>>) -> Self {
         Self {
-            targets: settings.targets.iter().map(ToString::to_string).collect(),
+            targets: settings.asked().iter().map(ToString::to_string).collect(),
             workload: settings.workload.to_string(),
             pace: settings.pace.to_string(),
             duration_s: settings.duration.as_secs_f64(),
@@ -371,7 +381,10 @@ fn figures(measures: &Measures, verdict: &Verdict) -> Figures {
             Metric::Throughput => a_second(measures.done),
             Metric::Goodput if is_decided => a_second(verdict.right_measured),
             Metric::Goodput => None,
-            Metric::Violations => Some(verdict.violations() as f64),
+            Metric::Violations if is_decided || !verdict.findings.is_empty() => {
+                Some(verdict.violations() as f64)
+            }
+            Metric::Violations => None,
             Metric::Refused => Some(measures.refused() as f64),
             Metric::Failures => Some(measures.failed() as f64),
             Metric::Late => Some(measures.late as f64),
@@ -413,13 +426,18 @@ fn judge(thresholds: &[Threshold], sides: &[SideReport]) -> Vec<Judged> {
 
 fn judge_one(threshold: &Threshold, side: &SideReport) -> Judged {
     let value = side.figures.get(&threshold.metric).copied();
-    let is_open = threshold.metric == Metric::Violations
-        && matches!(side.outcome, Outcome::NotExercised | Outcome::Unknown);
+    let is_not_exercised =
+        threshold.metric == Metric::Violations && side.outcome == Outcome::NotExercised;
+    // What was seen of a room that could not be read whole is only the least.
+    let is_the_least = threshold.metric == Metric::Violations && !side.verdict.undecided.is_empty();
     let holds = match value {
         None => Holds::Unknown,
-        Some(_) if is_open => Holds::Unknown,
-        Some(value) if threshold.holds(value) => Holds::Yes,
-        Some(_) => Holds::No,
+        Some(_) if is_not_exercised => Holds::Unknown,
+        Some(value) if is_the_least => match threshold.holds_from(value) {
+            Some(holds) => Holds::of(holds),
+            None => Holds::Unknown,
+        },
+        Some(value) => Holds::of(threshold.holds(value)),
     };
     Judged {
         threshold: threshold.text.clone(),

@@ -90,6 +90,12 @@ pub fn sentence(side: &SideReport) -> String {
             let plural = if violations == 1 { "" } else { "s" };
             format!("{violations} violation{plural} {seen}")
         }
+        Outcome::NotExercised if verdict.acknowledged + verdict.unknown_happened == 0 => {
+            format!(
+                "not exercised: nothing was done in {} attempts",
+                verdict.attempts
+            )
+        }
         Outcome::NotExercised => format!("not exercised: nobody met anybody {seen}"),
         Outcome::Unknown => format!("unknown: {}", verdict.undecided.join("; ")),
     }

@@ -95,6 +95,30 @@ impl Settings {
         self.warm_up + self.duration
     }
 
+    /// The targets that a side asks: its own, or those of the run.
+    pub fn targets_of<'a>(&'a self, side: &'a Side) -> &'a [Target] {
+        if side.targets.is_empty() {
+            &self.targets
+        } else {
+            &side.targets
+        }
+    }
+
+    /// All targets that some side asks, each of them once.
+    pub fn asked(&self) -> Vec<Target> {
+        let mut asked = Vec::new();
+        let all: Vec<&[Target]> = match &self.sides {
+            Sides::Given(sides) => sides.iter().map(|side| self.targets_of(side)).collect(),
+            Sides::AllLocks => vec![&self.targets],
+        };
+        for target in all.into_iter().flatten() {
+            if !asked.contains(target) {
+                asked.push(target.clone());
+            }
+        }
+        asked
+    }
+
     /// How long a turn is: all of it where sides run at the same time.
     pub fn turn(&self) -> Duration {
         self.interleave.unwrap_or(self.driven())

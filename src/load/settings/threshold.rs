@@ -127,6 +127,15 @@ impl Threshold {
             Comparison::Equal => (value - self.bound).abs() < 1e-9,
         }
     }
+
+    /// Whether a value holds of which only the least is known; none when that does not tell.
+    pub fn holds_from(&self, least: f64) -> Option<bool> {
+        match self.comparison {
+            Comparison::Below | Comparison::AtMost => (!self.holds(least)).then_some(false),
+            Comparison::Above | Comparison::AtLeast => self.holds(least).then_some(true),
+            Comparison::Equal => (least > self.bound && !self.holds(least)).then_some(false),
+        }
+    }
 }
 
 impl FromStr for Threshold {
@@ -219,6 +228,17 @@ mod tests {
         let one = parse("lock=redis target=http://a:1: p50 <= 1s");
         assert_eq!(one.side.as_deref(), Some("lock=redis target=http://a:1"));
         assert!(one.holds(1000.0));
+    }
+
+    #[test]
+    fn of_a_value_that_is_only_the_least_some_rules_are_open() {
+        let holds = |rule: &str| parse(rule).holds_from(5.0);
+        assert_eq!(holds("violations = 0"), Some(false));
+        assert_eq!(holds("violations < 5"), Some(false));
+        assert_eq!(holds("violations < 10"), None);
+        assert_eq!(holds("violations = 5"), None);
+        assert_eq!(holds("violations >= 5"), Some(true));
+        assert_eq!(holds("violations > 5"), None);
     }
 
     #[test]
