@@ -18,7 +18,7 @@ use super::{
     lease::Lease,
     many::Keys,
     releasing::{self, Releasing},
-    system::{ReleaseMode, Renewal},
+    system::ReleaseMode,
 };
 
 /// A lock that is held. Dropping it gives it back.
@@ -102,7 +102,7 @@ impl Held {
     /// # Errors
     /// [`LockError::Unavailable`]: not known.
     pub async fn confirm(&self) -> Result<bool, LockError> {
-        Ok(self.lease.renew().await? == Renewal::Kept)
+        Ok(self.lease.renew().await?.is_some())
     }
 
     /// Renewal stands still until [`thaw`](Self::thaw), as when the whole process sleeps.

@@ -112,10 +112,11 @@ impl Lease {
         }
     }
 
-    /// Asks the lock system for more time. A lease that is lost already is not asked for.
-    pub(super) async fn renew(&self) -> Result<Renewal, LockError> {
+    /// Asks the lock system for more time, and tells from when the lease counts now; none when it is lost. A lease that is
+    /// lost already is not asked for.
+    pub(super) async fn renew(&self) -> Result<Option<Instant>, LockError> {
         if self.check().is_err() {
-            return Ok(Renewal::Lost);
+            return Ok(None);
         }
         let sent = Instant::now();
         let claim = Claim {
@@ -139,7 +140,7 @@ impl Lease {
 
     /// Takes note of an answer. One that comes after the deadline is too late even if it says "kept": somebody may
     /// have seen the loss and acted on it.
-    fn note(&self, answer: Renewal, sent: Instant) -> Renewal {
+    fn note(&self, answer: Renewal, sent: Instant) -> Option<Instant> {
         let since = match answer {
             Renewal::Kept => Some(sent),
             Renewal::KeptSince(since) => Some(since.min(sent)),
@@ -151,10 +152,7 @@ impl Lease {
                 standing.deadline = self.time.map(|time| deadline(since, time));
             }
         });
-        match self.check() {
-            Ok(()) => Renewal::Kept,
-            Err(Lost) => Renewal::Lost,
-        }
+        since.filter(|_| self.check().is_ok())
     }
 
     pub(super) fn freeze(&self, frozen: bool) {
@@ -207,7 +205,7 @@ mod tests {
         let lease = lease(Duration::from_secs(60));
         let before = lease.deadline();
         let later = Instant::now() + Duration::from_secs(1);
-        assert_eq!(lease.note(Renewal::Kept, later), Renewal::Kept);
+        assert_eq!(lease.note(Renewal::Kept, later), Some(later));
         assert!(lease.deadline() > before);
     }
 
@@ -217,7 +215,7 @@ mod tests {
         let lease = lease(Duration::from_secs(60));
         let sent = Instant::now() + Duration::from_secs(10);
         let since = sent - Duration::from_secs(3);
-        assert_eq!(lease.note(Renewal::KeptSince(since), sent), Renewal::Kept);
+        assert_eq!(lease.note(Renewal::KeptSince(since), sent), Some(since));
         assert_eq!(
             lease.deadline(),
             Some(deadline(since, Duration::from_secs(60)))
@@ -236,7 +234,7 @@ mod tests {
         let lease = lease(Duration::ZERO);
         assert_eq!(lease.check(), Err(Lost));
         let later = Instant::now() + Duration::from_secs(60);
-        assert_eq!(lease.note(Renewal::Kept, later), Renewal::Lost);
+        assert_eq!(lease.note(Renewal::Kept, later), None);
         assert_eq!(lease.check(), Err(Lost));
     }
 }
