@@ -123,8 +123,14 @@ async fn lay_out(
     let Some((room_id, _)) = lock(transaction, name).await? else {
         return Err(DatabaseError::Busy("the room is being deleted".to_owned()));
     };
+    take_all_rows(transaction, room_id).await?;
+    let version = highest_version(transaction, room_id).await? + 1;
     clear(transaction, room_id).await?;
     let epoch = next_epoch(transaction).await?;
+    let begins = RowsBegin {
+        epoch,
+        version: epoch.max(version),
+    };
     let text = "UPDATE room
                 SET epoch = $2, seat_rows = $3, seat_columns = $4
                 WHERE room_id = $1";
@@ -135,8 +141,32 @@ async fn lay_out(
         .bind(i64::from(layout.columns));
     transaction.execute(update).await?;
     store_switches(transaction, room_id, switches).await?;
-    insert_seats(transaction, room_id, epoch, layout).await?;
-    insert_wallets(transaction, room_id, epoch, layout).await
+    insert_seats(transaction, room_id, begins, layout).await?;
+    insert_wallets(transaction, room_id, begins, layout).await
+}
+
+/// Where the rows of a room that is laid out begin.
+#[derive(Debug, Clone, Copy)]
+struct RowsBegin {
+    epoch: i64,
+    /// Above all that the room's rows have had: a row laid out anew is never at a version that somebody has read.
+    version: i64,
+}
+
+async fn highest_version(
+    transaction: &mut Transaction,
+    room_id: i64,
+) -> Result<i64, DatabaseError> {
+    let text = "SELECT COALESCE(MAX(version), 0) AS version
+                FROM (
+                    SELECT version FROM seat WHERE room_id = $1
+                    UNION ALL
+                    SELECT version FROM wallet WHERE room_id = $1
+                ) AS versions";
+    transaction
+        .one(sql(text).bind(room_id))
+        .await?
+        .int("version")
 }
 
 async fn insert(
@@ -154,27 +184,27 @@ async fn insert(
     Ok(transaction.execute(insert).await? == 1)
 }
 
-/// Versions begin at the epoch, which never comes again: a row laid out anew is never at a version that was read before.
 async fn insert_seats(
     transaction: &mut Transaction,
     room_id: i64,
-    epoch: i64,
+    begins: RowsBegin,
     layout: &Layout,
 ) -> Result<(), DatabaseError> {
     let text = "WITH RECURSIVE numbers (n) AS (
                     SELECT 1
                     UNION ALL
-                    SELECT n + 1 FROM numbers WHERE n < $5
+                    SELECT n + 1 FROM numbers WHERE n < $6
                 )
                 INSERT INTO seat (room_id, name, row_number, column_number, version, fence_epoch)
-                SELECT $1, $2 || n, $3, n, $4, $4
+                SELECT $1, $2 || n, $3, n, $4, $5
                 FROM numbers";
     for row in 0..layout.rows {
         let insert = sql(text)
             .bind(room_id)
             .bind(row_label(row))
             .bind(i64::from(row))
-            .bind(epoch)
+            .bind(begins.version)
+            .bind(begins.epoch)
             .bind(i64::from(layout.columns));
         transaction.execute(insert).await?;
     }
@@ -184,19 +214,20 @@ async fn insert_seats(
 async fn insert_wallets(
     transaction: &mut Transaction,
     room_id: i64,
-    epoch: i64,
+    begins: RowsBegin,
     layout: &Layout,
 ) -> Result<(), DatabaseError> {
     let text =
         "INSERT INTO wallet (room_id, name, position, opening, balance, version, fence_epoch)
-                VALUES ($1, $2, $3, $4, $4, $5, $5)";
+                VALUES ($1, $2, $3, $4, $4, $5, $6)";
     for (position, wallet) in (0i64..).zip(&layout.wallets) {
         let insert = sql(text)
             .bind(room_id)
             .bind(wallet.name.as_str())
             .bind(position)
             .bind(wallet.balance.decimal())
-            .bind(epoch);
+            .bind(begins.version)
+            .bind(begins.epoch);
         transaction.execute(insert).await?;
     }
     Ok(())

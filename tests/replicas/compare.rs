@@ -10,6 +10,7 @@ on_both_databases!(
     off_an_update_is_lost,
     on_no_update_is_lost,
     on_a_room_laid_out_anew_is_another_one,
+    on_a_busy_room_laid_out_anew_is_another_one,
 );
 
 async fn off_a_seat_is_sold_twice(database: Database) {
@@ -55,6 +56,35 @@ async fn on_a_room_laid_out_anew_is_another_one(database: Database) {
     gift.answer().await.is("row-changed");
     assert_eq!(room.balance("alice").await, "500.00");
     room.audit().await.is_clean_after(0);
+}
+
+/// Also where versions have run ahead of the epoch, at which those of a new room begin.
+async fn on_a_busy_room_laid_out_anew_is_another_one(database: Database) {
+    let world = World::own(database).start().await;
+    let switches = json!({"locking": false, "compare": true, "fencing": "off"});
+    let room = world.room_with("busy", switches).await;
+    // The epoch of the next layout is one above the present one; versions get there, and beyond.
+    for _ in 0..2 {
+        let gift = room.transfers("alice", "bob", "1.00").await;
+        gift.is("transferred");
+    }
+    for transfers in 0..3 {
+        let gift = room.transfers("alice", "bob", "80.00").on(A);
+        let gift = gift.pausing_at("before_write").at_gate("gift").starts();
+        room.one_waits_at_gate("gift", A, "before_write").await;
+        let rich = json!({"wallets": [{"name": "alice", "balance": "500.00"}, {"name": "bob", "balance": "0.00"}]});
+        assert_eq!(room.is_made(rich).await.status, 200);
+        for _ in 0..transfers {
+            room.transfers("alice", "bob", "1.00")
+                .await
+                .is("transferred");
+        }
+        room.opens("gift").await;
+        gift.answer().await.is("row-changed");
+        room.audit().await.is_clean_after(transfers);
+        let switches = json!({"locking": false, "compare": true, "fencing": "off"});
+        room.switches(switches).await;
+    }
 }
 
 async fn unlocked(world: &World, compare: bool) -> Room {
