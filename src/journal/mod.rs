@@ -1,7 +1,7 @@
 //! What each attempt did, step by step, as its own replica saw it.
 //!
-//! Promises: telling a step never waits and never fails; the steps of the last [`MOST_ATTEMPTS`] attempts are kept,
-//! in memory only; who listens to a room hears them as they happen, and costs nothing while nobody does. Does not
+//! Promises: telling a step never waits and never fails; the steps of attempts that are under way are kept, and of the
+//! last [`MOST_ATTEMPTS`] that have ended, in memory only; who listens to a room hears them as they happen, and costs nothing while nobody does. Does not
 //! promise one clock: a step's time is this replica's wall clock at its start plus what a monotonic clock counted since.
 
 mod feed;
@@ -16,7 +16,7 @@ pub use feed::{Listener, RaceState, Told, ToldEnd, ToldRace, ToldStep};
 pub use step::{Record, Step, StepKind};
 use uuid::Uuid;
 
-/// How many attempts a replica remembers.
+/// How many attempts that have ended a replica remembers.
 pub const MOST_ATTEMPTS: usize = 1000;
 
 /// The steps of one attempt that are kept; a retry loop cannot fill the memory.
@@ -32,11 +32,19 @@ pub struct Journal {
     feeds: Arc<Feeds>,
 }
 
-/// The attempts that are remembered, oldest first.
+/// Which record of this journal. A client may use one label for several attempts, even at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry(u64);
+
+/// The attempts that are remembered.
 #[derive(Debug, Default)]
 struct Kept {
-    order: VecDeque<Uuid>,
-    attempts: HashMap<Uuid, Remembered>,
+    begun: u64,
+    attempts: HashMap<Entry, Remembered>,
+    /// The newest attempt with each label.
+    newest: HashMap<Uuid, Entry>,
+    /// Those that have ended, oldest first.
+    ended: VecDeque<Entry>,
 }
 
 /// An attempt that is remembered.
@@ -73,8 +81,8 @@ impl Journal {
         self.started_at_ms + since.as_secs_f64() * 1000.0
     }
 
-    /// Begins the record of an attempt; the oldest is forgotten for it.
-    pub fn begin(&self, mut record: Record) {
+    /// Begins the record of an attempt, which must be ended.
+    pub fn begin(&self, mut record: Record) -> Entry {
         let began = Step::new(self.now_ms(), StepKind::Began, "begins");
         record.steps.push(began);
         let told = self.feeds.admits(&record.room);
@@ -82,21 +90,17 @@ impl Journal {
         if told {
             self.tell_last_step(&record);
         }
-        let attempt = record.attempt;
-        let remembered = Remembered { record, told };
-        if kept.attempts.insert(attempt, remembered).is_none() {
-            kept.order.push_back(attempt);
-        }
-        while kept.order.len() > MOST_ATTEMPTS {
-            let oldest = kept.order.pop_front();
-            oldest.and_then(|oldest| kept.attempts.remove(&oldest));
-        }
+        kept.begun += 1;
+        let entry = Entry(kept.begun);
+        kept.newest.insert(record.attempt, entry);
+        kept.attempts.insert(entry, Remembered { record, told });
+        entry
     }
 
-    /// Adds a step to an attempt that is still remembered.
-    pub fn tell(&self, attempt: Uuid, step: Step) {
+    /// Adds a step to an attempt.
+    pub fn tell(&self, entry: Entry, step: Step) {
         let mut kept = self.kept();
-        if let Some(Remembered { record, told }) = kept.attempts.get_mut(&attempt)
+        if let Some(Remembered { record, told }) = kept.attempts.get_mut(&entry)
             && record.steps.len() < MOST_STEPS
         {
             record.steps.push(step);
@@ -115,36 +119,42 @@ impl Journal {
     }
 
     /// Tells why an attempt did not happen, unless one of its steps since it last began has told already.
-    pub fn tell_why(&self, attempt: Uuid, why: &str) {
-        let told = self.record(attempt).is_some_and(|record| {
-            let last_first = record.steps.iter().rev();
+    pub fn tell_why(&self, entry: Entry, why: &str) {
+        let told = self.kept().attempts.get(&entry).is_some_and(|remembered| {
+            let last_first = remembered.record.steps.iter().rev();
             let mut since_it_began = last_first.take_while(|step| step.kind != StepKind::Anew);
             since_it_began.any(|step| step.kind == StepKind::Rejected)
         });
         if !told {
             let step = Step::new(self.now_ms(), StepKind::Rejected, why);
-            self.tell(attempt, step);
+            self.tell(entry, step);
         }
     }
 
-    /// Notes how an attempt ended: `booked`, `transferred` or the last word of a problem's type.
-    pub fn end(&self, attempt: Uuid, outcome: &str) {
+    /// Notes how an attempt ended: `booked`, `transferred` or the last word of a problem's type. The one that ended first is
+    /// forgotten for it.
+    pub fn end(&self, entry: Entry, outcome: &str) {
         let at_ms = self.now_ms();
         let mut kept = self.kept();
-        let Some(Remembered { record, told }) = kept.attempts.get_mut(&attempt) else {
+        let Some(Remembered { record, told }) = kept.attempts.get_mut(&entry) else {
             return;
         };
+        if record.outcome.is_some() {
+            return;
+        }
         record.outcome = Some(outcome.to_owned());
         if *told {
             self.feeds.tell(&record.room, || {
                 Told::Ended(ToldEnd {
                     at_ms,
                     replica: record.replica.clone(),
-                    attempt,
+                    attempt: record.attempt,
                     outcome: outcome.to_owned(),
                 })
             });
         }
+        kept.ended.push_back(entry);
+        kept.forget();
     }
 
     /// Tells that a room was changed by something that is no attempt.
@@ -168,15 +178,31 @@ impl Journal {
         self.feeds.listen(room)
     }
 
-    /// What is remembered of an attempt.
+    /// What is remembered of the newest attempt with a label.
     pub fn record(&self, attempt: Uuid) -> Option<Record> {
         let kept = self.kept();
-        let remembered = kept.attempts.get(&attempt);
+        let remembered = kept.attempts.get(kept.newest.get(&attempt)?);
         remembered.map(|remembered| remembered.record.clone())
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn forget(&mut self) {
+        while self.ended.len() > MOST_ATTEMPTS {
+            let oldest = self.ended.pop_front();
+            let Some((oldest, gone)) = oldest.and_then(|of| Some((of, self.attempts.remove(&of)?)))
+            else {
+                continue;
+            };
+            let label = gone.record.attempt;
+            if self.newest.get(&label) == Some(&oldest) {
+                self.newest.remove(&label);
+            }
+        }
     }
 }
 
@@ -203,5 +229,63 @@ impl ToldUntilDropped<'_> {
 impl Drop for ToldUntilDropped<'_> {
     fn drop(&mut self) {
         self.tell(RaceState::Ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(attempt: Uuid, who: &str) -> Record {
+        Record {
+            attempt,
+            replica: "A".to_owned(),
+            room: "main".to_owned(),
+            who: who.to_owned(),
+            what: "seat A1".to_owned(),
+            outcome: None,
+            steps: Vec::new(),
+        }
+    }
+
+    fn label(number: usize) -> Uuid {
+        Uuid::from_u128(number as u128)
+    }
+
+    #[test]
+    fn who_is_under_way_is_remembered_however_many_come_and_go() {
+        let journal = Journal::default();
+        let ana = journal.begin(record(label(0), "Ana"));
+        for number in 1..=2 * MOST_ATTEMPTS {
+            let entry = journal.begin(record(label(number), "Ben"));
+            journal.end(entry, "seat-taken");
+        }
+        assert!(journal.record(label(1)).is_none(), "it ended long ago");
+        assert!(journal.record(label(2 * MOST_ATTEMPTS)).is_some());
+        journal.end(ana, "booked");
+        let ana = journal.record(label(0)).and_then(|ana| ana.outcome);
+        assert_eq!(ana.as_deref(), Some("booked"));
+        let kept = journal.kept();
+        assert_eq!(kept.attempts.len(), MOST_ATTEMPTS);
+        assert_eq!(kept.newest.len(), MOST_ATTEMPTS);
+    }
+
+    /// A label is no key: who tries again before the first try has ended may use it twice.
+    #[test]
+    fn two_attempts_with_one_label_are_two() {
+        let journal = Journal::default();
+        let first = journal.begin(record(label(1), "Ana"));
+        let second = journal.begin(record(label(1), "Ben"));
+        journal.tell(first, Step::new(0.0, StepKind::Asked, "asks"));
+        journal.end(first, "booked");
+        journal.end(first, "seat-taken");
+        let newest = journal.record(label(1)).expect("it is under way");
+        assert_eq!((newest.who.as_str(), newest.outcome), ("Ben", None));
+        assert_eq!(newest.steps.len(), 1, "it began, and asked nothing yet");
+        assert_eq!(
+            journal.kept().attempts[&first].record.outcome.as_deref(),
+            Some("booked")
+        );
+        journal.end(second, "seat-taken");
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::SectionError;
 use super::failpoint::{AtGate, Failpoint, Point};
 use crate::app::App;
-use crate::journal::{Record, Step, StepKind};
+use crate::journal::{Entry, Record, Step, StepKind};
 use crate::lock::{Held, LockName, Trips};
 use crate::room::{Room, RoomName};
 
@@ -28,6 +28,9 @@ const MOST_BEGINNINGS: u32 = 20;
 
 /// How long an attempt that begins anew waits for its own releases.
 const RELEASE_LIMIT: Duration = Duration::from_secs(1);
+
+/// How an attempt ended that ran into a fault of ours.
+const BROKEN: &str = "internal";
 
 /// How long the result of a commit is waited for when the replica is stopping.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -76,6 +79,8 @@ pub struct Attempt {
     pub id: Uuid,
     /// The room.
     pub room: RoomName,
+    /// Its record in the journal.
+    entry: Entry,
     kind: Kind,
     who: String,
     pause: Mutex<Option<Failpoint>>,
@@ -166,12 +171,19 @@ where
     (result, attempt.timing())
 }
 
+impl Drop for Attempt {
+    /// One that broke before it could note its end has ended, too.
+    fn drop(&mut self) {
+        self.app.journal.end(self.entry, BROKEN);
+    }
+}
+
 impl Attempt {
     fn begin(app: Arc<App>, intent: Intent) -> Result<Arc<Self>, SectionError> {
         if intent.pause.is_some() && !app.failpoints {
             return Err(SectionError::FailpointsOff);
         }
-        app.journal.begin(Record {
+        let entry = app.journal.begin(Record {
             attempt: intent.attempt,
             replica: app.me.name.clone(),
             room: intent.room.to_string(),
@@ -182,6 +194,7 @@ impl Attempt {
         });
         Ok(Arc::new(Self {
             app,
+            entry,
             id: intent.attempt,
             room: intent.room,
             kind: intent.kind,
@@ -217,9 +230,9 @@ impl Attempt {
 
     fn note(&self, end: &End) {
         if let Some(why) = &end.why_not {
-            self.app.journal.tell_why(self.id, why);
+            self.app.journal.tell_why(self.entry, why);
         }
-        self.app.journal.end(self.id, &end.word);
+        self.app.journal.end(self.entry, &end.word);
         let timing = self.timing();
         let lock = self.clock().lock;
         self.app.metrics.ended(self.kind, lock, end, timing);
@@ -338,7 +351,7 @@ impl Attempt {
             ..
         } = &step;
         tracing::debug!(step = ?kind, key = key.as_deref(), token, who = self.who, "{detail}");
-        self.app.journal.tell(self.id, step);
+        self.app.journal.tell(self.entry, step);
     }
 
     /// Reaches a named point: waits there, once, if the attempt was asked to. `held` stops being renewed meanwhile,
@@ -447,8 +460,8 @@ impl Attempt {
         self.clock().lock = room.switches.locking.then_some(room.switches.lock);
     }
 
-    /// A lock was granted; the last one counts.
-    pub(super) fn granted(&self) {
+    /// The last of its locks was granted.
+    pub(super) fn holds_all(&self) {
         self.clock().granted = Some(Instant::now());
     }
 

@@ -53,12 +53,16 @@ impl<'a> Section<'a> {
             Order::Sorted => vec![self.sorted()],
             Order::AsGiven => self.given.iter().map(|row| vec![row.clone()]).collect(),
         };
+        let last = asks.len() - 1;
         self.holds = Holds::Leases(Vec::new());
         for (index, rows) in asks.into_iter().enumerate() {
             if index > 0 {
                 self.think().await;
             }
             let held = self.acquire(service, &rows).await?;
+            if index == last {
+                self.attempt.holds_all();
+            }
             for (key, token) in held.tokens().iter() {
                 let granted = format!("granted for {} ms", self.room.switches.ttl_ms);
                 self.attempt.tell_granted(
@@ -92,9 +96,7 @@ impl<'a> Section<'a> {
             acquired = service.acquire(wish) => acquired,
         };
         self.attempt.waited(since);
-        let held = acquired.map_err(|error| self.not_acquired(error, names))?;
-        self.attempt.granted();
-        Ok(held)
+        acquired.map_err(|error| self.not_acquired(error, names))
     }
 
     fn not_acquired(&self, error: LockError, key: String) -> SectionError {
@@ -132,6 +134,7 @@ impl<'a> Section<'a> {
         let mut transaction = self.begin_rows().await?;
         let one_lock_for_all = transaction.dialect() == Dialect::Sqlite;
         if one_lock_for_all {
+            self.attempt.holds_all();
             self.attempt.tell(
                 StepKind::Granted,
                 None,
@@ -144,6 +147,7 @@ impl<'a> Section<'a> {
             Order::Sorted => self.sorted(),
             Order::AsGiven => self.given.clone(),
         };
+        let last = rows.len() - 1;
         let mut found = Vec::with_capacity(rows.len());
         for (index, row) in rows.into_iter().enumerate() {
             if index > 0 && self.room.switches.order == Order::AsGiven {
@@ -151,6 +155,9 @@ impl<'a> Section<'a> {
             }
             let seen = self.take_row(&mut transaction, &row).await?;
             if !one_lock_for_all {
+                if index == last {
+                    self.attempt.holds_all();
+                }
                 self.attempt.tell(
                     StepKind::Granted,
                     Some(row.to_string()),
@@ -193,9 +200,7 @@ impl<'a> Section<'a> {
             begun = self.attempt.app.database.begin_rows(limit) => begun,
         };
         self.attempt.waited(since);
-        let begun = begun.map_err(|error| self.row_not_taken(error, names))?;
-        self.attempt.granted();
-        Ok(begun)
+        begun.map_err(|error| self.row_not_taken(error, names))
     }
 
     async fn take_row(
@@ -216,7 +221,6 @@ impl<'a> Section<'a> {
             taken = fence::lock(transaction, self.room.id, row, left.is_zero()) => taken,
         };
         self.attempt.waited(since);
-        self.attempt.granted();
         taken.map_err(|error| match error {
             WriteError::Refused { row, .. } => SectionError::NoSuchRow(row),
             WriteError::Database(error) => self.row_not_taken(error, row.to_string()),

@@ -7,6 +7,13 @@ use crate::support::{A, Answer, Attempt, B, Database, Room, World, soak};
 
 under_each_lock!(ends_in_a_timeout_as_given_under: redis, redlock, dynamodb, table, zookeeper, etcd);
 
+under_each_lock!(a_wait_in_vain_for_the_second_lock_is_no_hold_under: redis, table);
+
+#[tokio::test]
+async fn a_wait_in_vain_for_the_second_row_is_no_hold_on_postgres() {
+    a_wait_in_vain_for_the_second_lock_is_no_hold_under(Database::Postgres, "row").await;
+}
+
 under_each_lock!(succeeds_sorted_under: redis, redlock, dynamodb, table, row, zookeeper, etcd);
 
 /// Each has its first lock and asks for the other one's: nobody can get both, five times of five.
@@ -25,6 +32,24 @@ async fn ends_in_a_timeout_as_given_under(database: Database, lock: &str) {
     }
     let audit = room.audit().await;
     assert!(audit.clean, "a refused transfer leaves nothing: {audit:?}");
+}
+
+/// It is held from the grant of all locks: who waited for the second one in vain has held nothing.
+async fn a_wait_in_vain_for_the_second_lock_is_no_hold_under(database: Database, lock: &str) {
+    let world = World::for_lock(database, lock).await;
+    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 600});
+    let room = world.room_with("no-hold", switches).await;
+    let carol = room.transfers("bob", "carol", "1.00").on(B);
+    let carol = carol.pausing_at("after_read").at_gate("g").starts();
+    room.one_waits_at_gate("g", B, "after_read").await;
+    let answer = room.transfers("alice", "bob", "1.00").on(A).await;
+    answer.is("lock-timeout");
+    assert_eq!(answer.timing("hold"), 0.0, "{answer:?}");
+    assert!(answer.timing("wait") >= 500.0, "{answer:?}");
+    room.opens("g").await;
+    let answer = carol.answer().await;
+    answer.is("transferred");
+    assert!(answer.timing("hold") > 0.0, "{answer:?}");
 }
 
 /// The rows are the locks, and PostgreSQL ends one of the two.
