@@ -72,6 +72,12 @@ impl Board {
         self.pin_and_stand(events, &[]);
     }
 
+    /// Pins that readers must look at the whole anew, and that nothing stands any more as it was noted.
+    pub(super) fn pin_gap(&self, gap: &Event) {
+        self.pinned().standing.clear();
+        self.pin(std::slice::from_ref(gap));
+    }
+
     /// Pins something that is always told as a whole, and notes it.
     pub(super) fn pin_whole(&self, event: &Event) {
         let whole = std::slice::from_ref(event);
@@ -208,6 +214,16 @@ mod tests {
 
     fn text(board: &Board, number: u64) -> String {
         event(number).at(board.id(number))
+    }
+
+    #[test]
+    fn what_was_noted_of_a_room_that_is_gone_is_told_to_nobody() {
+        let board = Board::new();
+        board.pin_whole(&event(1));
+        assert!(!board.start().0.is_empty());
+        board.pin_gap(&Event::new("gap", &json!(null)));
+        let (standing, place) = board.start();
+        assert_eq!((standing, place), (Vec::new(), 2));
     }
 
     #[test]

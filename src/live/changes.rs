@@ -101,7 +101,7 @@ impl Changes {
 
     fn room_is_gone(&mut self) {
         if self.seen.take().is_some() {
-            self.board.pin(&[view::gap()]);
+            self.board.pin_gap(&view::gap());
         }
     }
 
@@ -140,12 +140,13 @@ impl Changes {
             return Ok(());
         }
         let replicas = peers::others(&self.app).await?;
-        self.asked_for_replicas = Some(now);
+        // That there are no others is news, too.
+        let is_first = self.asked_for_replicas.replace(now).is_none();
         self.replicas.send_if_modified(|known| {
             let address = |replica: &Replica| (replica.name.clone(), replica.url.clone());
             let same = known.iter().map(address).eq(replicas.iter().map(address));
             *known = replicas;
-            !same
+            is_first || !same
         });
         Ok(())
     }

@@ -4,7 +4,13 @@ use super::Replica;
 use crate::app::Me;
 use crate::database::{DatabaseError, Session, Transaction, sql};
 
+/// Whoever stood at this address under another name is gone: this process answers there now.
 pub(super) async fn put(transaction: &mut Transaction, me: &Me) -> Result<(), DatabaseError> {
+    let text = "DELETE FROM replica
+                WHERE url = $1
+                  AND name <> $2";
+    let gone = sql(text).bind(me.url.as_str()).bind(me.name.as_str());
+    transaction.execute(gone).await?;
     let text = "INSERT INTO replica (name, url, pid)
                 VALUES ($1, $2, $3)
                 ON CONFLICT (name) DO UPDATE

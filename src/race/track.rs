@@ -157,16 +157,19 @@ impl<'a> Track<'a> {
         }
     }
 
-    /// Waits for the race's own releases and tells what is left then. A silent peer is a gap, never a wait.
+    /// Waits for the race's own releases and tells what is left then, on replicas that took no part, too. A silent peer is
+    /// a gap, never a wait.
     async fn released(&self) -> Option<u64> {
         let deadline = Instant::now() + RELEASES_LIMIT;
         loop {
             let left = peers::leases_left(self.app, &self.others, self.name.as_str()).await;
             if left.is_none_or(|left| left == 0) || Instant::now() >= deadline {
-                return left;
+                break;
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+        let all = [self.others.as_slice(), &self.absent].concat();
+        peers::leases_left(self.app, &all, self.name.as_str()).await
     }
 
     /// Audits the room and keeps the race as its last.

@@ -6,13 +6,31 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::stream::{Stream, alive, of_replica, of_seat, path, since};
-use crate::support::{A, B, Database, Room, World, promised};
+use crate::support::{A, B, Database, PATIENCE, Room, World, promised};
 
 on_both_databases!(
     a_replica_that_stands_still_is_silent_and_delays_nobody,
     a_replica_that_was_killed_is_gone_until_it_is_back,
     a_stop_ends_all_streams_at_once,
+    a_replica_that_is_alone_says_so_and_knows_its_leases,
 );
+
+async fn a_replica_that_is_alone_says_so_and_knows_its_leases(database: Database) {
+    let world = World::own(database).start().await;
+    let room = world.room("alone").await;
+    // It signs off.
+    world.terminates(B);
+    world.process(B).ends(PATIENCE).await;
+    let stream = Stream::of(&world, A, &room.name).await;
+    stream
+        .first("replicas", |data| {
+            data["replicas"].as_array().map(Vec::len) == Some(1)
+        })
+        .await;
+    stream
+        .first("audit", |audit| audit["leases_left"] == 0)
+        .await;
+}
 
 const SHOWN: Duration = Duration::from_millis(1500);
 const SEEN: Duration = Duration::from_secs(1);

@@ -107,14 +107,7 @@ async fn a_commit_that_arrives_late_is_seen_by_the_next_holder() {
     ana.answer().await.is("outcome-unknown");
 
     let ben = room.books("Ben", "A1").on(B).starts();
-    eventually("Ben waits for the row", PATIENCE, async || {
-        if world.has_waiters_for_a_row().await {
-            Ok(())
-        } else {
-            Err("he does not".to_owned())
-        }
-    })
-    .await;
+    world.somebody_waits_for_a_row().await;
     world.cable().deliver();
     ben.answer().await.is("seat-taken");
     seen_from_b(&room).audit().await.is_clean_after(1);

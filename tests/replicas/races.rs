@@ -15,6 +15,7 @@ on_both_databases!(
     a_race_says_what_the_room_lacks,
     an_unknown_race_is_named,
     with_one_replica_left_all_attempts_go_to_it,
+    a_replica_that_is_silent_leaves_open_how_many_leases_are_left,
 );
 
 under_each_lock!(paused_holder_has_both_outcomes_under: redis, table);
@@ -224,6 +225,15 @@ async fn with_one_replica_left_all_attempts_go_to_it(database: Database) {
     let race = room.race("one-seat").await;
     assert_eq!(replicas(&race), ["B", "B"]);
     assert_eq!(outcomes(&race), ["booked", "seat-taken"]);
+}
+
+async fn a_replica_that_is_silent_leaves_open_how_many_leases_are_left(database: Database) {
+    let world = World::own(database).start().await;
+    let room = world.room("silent").await;
+    world.process(B).freezes().await;
+    let race = room.race("one-seat").await;
+    assert_eq!(replicas(&race), ["A", "A"]);
+    assert!(race["audit"]["leases_left"].is_null(), "{race}");
 }
 
 /// A race whose outcome depends on timing, repeated until it shows; ten times at most.

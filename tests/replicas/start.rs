@@ -302,6 +302,29 @@ async fn data_outlives_the_replicas() {
     assert_eq!(room.looks_at_rest().await, before);
 }
 
+/// A replica that was killed has not signed off, and who answers at its address now is somebody else.
+#[tokio::test]
+async fn a_replica_that_comes_back_under_another_name_is_one_replica() {
+    let scratch = Scratch::new("renamed");
+    let url = format!("sqlite:{}", scratch.join("doublebook.db").display());
+    let port = free_ports(1);
+    let listen = format!("127.0.0.1:{port}");
+    for name in ["Ana", "Ben"] {
+        let arguments = ["serve", "--name", name, "--listen", &listen];
+        let log = scratch.join(&format!("{name}.log"));
+        let replica = Process::new(&arguments, &[("DATABASE_URL", &url)], &log);
+        scratch.ends(replica.start());
+        is_ready(&replica, port).await;
+        let list = client().get(format!("http://{listen}/api/replicas"));
+        let list = list.send().await.expect("an answer");
+        let list: serde_json::Value = list.json().await.expect("JSON");
+        let names: Vec<_> = list.as_array().into_iter().flatten().collect();
+        assert_eq!(names.len(), 1, "{list}");
+        assert_eq!(names[0]["name"], name, "{list}");
+        replica.kill();
+    }
+}
+
 async fn is_ready(replica: &Process, port: u16) {
     let client = client();
     eventually("a ready replica", PATIENCE, async || {

@@ -61,13 +61,6 @@ impl World {
         }
     }
 
-    /// Whether somebody waits for a row that another transaction has written, in PostgreSQL.
-    pub async fn has_waiters_for_a_row(&self) -> bool {
-        let waiting = "SELECT query FROM pg_stat_activity \
-             WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        !self.texts(waiting).await.is_empty()
-    }
-
     /// Runs one statement in the database of the replicas and gives the number of rows that it changed.
     pub async fn changes(&self, statement: &str) -> u64 {
         let statement = AssertSqlSafe(statement.to_owned());
