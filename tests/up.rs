@@ -26,6 +26,14 @@ const STOP_DEADLINE: Duration = Duration::from_secs(30);
 /// Three times the promise that nothing outlives a killed `up` by more than 5 s.
 const ORPHANED_DEADLINE: Duration = Duration::from_secs(15);
 
+/// What people may have set for other servers, and in the forms in which they set it.
+const FOREIGN: [(&str, &str); 4] = [
+    ("PGSSLMODE", "require"),
+    ("ETCD_NAME", "somebody"),
+    ("ETCD_DATA_DIR", "/var/lib/somebody"),
+    ("DOUBLEBOOK_NO_FAILPOINTS", "1"),
+];
+
 /// The binary, with none of the settings of the shell that runs the tests.
 fn doublebook(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_doublebook"));
@@ -232,6 +240,41 @@ async fn ctrl_c_stops_everything_and_exits_0() {
 }
 
 #[tokio::test]
+async fn every_lock_server_starts_wherever_and_beside_whatever() {
+    let servers = ["--servers", "redis,redlock,etcd,zookeeper,dynamodb"];
+    let mut up = Up::start(&servers).await;
+    assert_eq!(up.processes("redis-server").len(), 6);
+    for server in ["etcd", "zookeeper", "DynamoDBLocal"] {
+        assert!(!up.processes(server).is_empty(), "{server}");
+    }
+    assert!(up.end(Signal::SIGINT).await.success());
+    assert_eq!(up.everything(), []);
+}
+
+/// As the first process of a container, where nothing else ends it.
+#[tokio::test]
+async fn a_replica_that_waits_for_its_database_ends_when_it_is_asked_to() {
+    let nobody = format!("postgres://ana@127.0.0.1:{}/shop", two_ports());
+    let folder = TempDir::new().unwrap();
+    let log = File::create(folder.path().join("log")).unwrap();
+    let mut replica = doublebook(&["serve", "--listen", "127.0.0.1:0"])
+        .env("DATABASE_URL", nobody)
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let waits = || fs::read_to_string(folder.path().join("log")).unwrap();
+    while !waits().contains("waiting for the database") {
+        assert!(start.elapsed() < START_DEADLINE, "{}", waits());
+        sleep(Duration::from_millis(20)).await;
+    }
+    let pid = Pid::from_raw(i32::try_from(replica.id().unwrap()).unwrap());
+    kill(pid, Signal::SIGTERM).unwrap();
+    let ended = timeout(STOP_DEADLINE, replica.wait()).await.unwrap();
+    assert!(ended.unwrap().success(), "{}", waits());
+}
+
+#[tokio::test]
 async fn sigterm_stops_a_private_postgres_too() {
     let mut up = Up::start(&["--servers", "none", "--database", "postgres"]).await;
     assert_eq!(up.processes("redis-server").len(), 0);
@@ -338,7 +381,7 @@ struct Process {
 impl Up {
     async fn start(args: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
-        let data = folder.path().join("data");
+        let data = folder.path().join("Daten für 50% (?)");
         Self::run(args, data, two_ports(), Some(folder)).await
     }
 
@@ -353,6 +396,7 @@ impl Up {
             .args(args)
             .arg("--data-dir")
             .arg(&data)
+            .envs(FOREIGN)
             .stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();

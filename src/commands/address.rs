@@ -2,13 +2,29 @@
 //!
 //! They are checked before anything is started, and never repeated in a message: they may carry a password.
 
+use std::path::Path;
 use std::str::FromStr;
 
+use anyhow::Context;
 use axum::http::{Uri, uri::Authority};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::UsageError;
+
+/// The URL of a SQLite file; the two characters that mean something in a URL are written by number.
+///
+/// # Errors
+/// When its name is not valid text.
+pub fn sqlite_url(file: &Path) -> anyhow::Result<String> {
+    let file = file
+        .to_str()
+        .with_context(|| format!("{} is not valid text", file.display()))?;
+    Ok(format!(
+        "sqlite:{}",
+        file.replace('%', "%25").replace('?', "%3F")
+    ))
+}
 
 /// Fails unless this is the URL of a database we can use; `setting` is the name people know it by.
 pub fn check_database(setting: &str, url: &str) -> Result<(), UsageError> {
@@ -67,7 +83,21 @@ pub fn check_zookeeper(setting: &str, servers: &str) -> Result<(), UsageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_database, check_http, check_redis, check_zookeeper};
+    use std::path::Path;
+    use std::str::FromStr;
+
+    use sqlx::sqlite::SqliteConnectOptions;
+
+    use super::{check_database, check_http, check_redis, check_zookeeper, sqlite_url};
+
+    #[test]
+    fn any_file_has_a_url() {
+        for file in ["/a/doublebook.db", "/50% off?/a b#c.db", "50%25 off?.db"] {
+            let options =
+                SqliteConnectOptions::from_str(&sqlite_url(Path::new(file)).unwrap()).unwrap();
+            assert_eq!(options.get_filename(), Path::new(file));
+        }
+    }
 
     #[test]
     fn usable_addresses_pass() {

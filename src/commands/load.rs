@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use askama::Template;
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::stop::StopSignals;
 use super::{UsageError, say};
 pub use crate::load::generator::threads;
 use crate::load::history::History;
@@ -65,7 +66,7 @@ pub struct LoadArgs {
     pub side: Vec<Side>,
 
     /// Compare locking off and every lock system that the replicas have, in turns
-    #[arg(long, env = "DOUBLEBOOK_LOAD_ALL_LOCKS", conflicts_with = "side")]
+    #[arg(long, env = "DOUBLEBOOK_LOAD_ALL_LOCKS", value_parser = FalseyValueParser::new(), conflicts_with = "side")]
     pub all_locks: bool,
 
     /// What is wanted
@@ -272,13 +273,9 @@ fn rate(text: &str) -> Result<f64, String> {
 
 /// The first Ctrl-C or SIGTERM ends the run with a report; the second one ends the program, and leaves the rooms.
 async fn stop_on_signals(stop: CancellationToken) -> std::io::Result<()> {
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut terminations = signal(SignalKind::terminate())?;
+    let mut signals = StopSignals::listen()?;
     loop {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
+        signals.received().await;
         if stop.is_cancelled() {
             std::process::exit(INTERRUPTED);
         }

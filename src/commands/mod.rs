@@ -18,6 +18,8 @@ pub mod prepare;
 
 pub mod serve;
 
+pub mod stop;
+
 pub mod up;
 
 use std::ffi::OsString;
@@ -188,15 +190,17 @@ fn first_paragraph(message: &str) -> String {
 /// Does what was asked.
 pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Up(args) => all_cores()?
-            .block_on(up::run(args, log))
-            .map(|()| ExitCode::SUCCESS),
+        Command::Up(args) => {
+            let runtime = all_cores()?;
+            let ended = runtime.block_on(up::run(args, log));
+            runtime.shutdown_timeout(LAST_THREADS);
+            ended.map(|()| ExitCode::SUCCESS)
+        }
         Command::Serve(args) => {
             let span = tracing::error_span!("serve", replica = args.name);
             let runtime = of_replica(&args, &span)?;
             let _named = span.entered();
             let ended = runtime.block_on(serve::run(args));
-            // A name that is being looked up, or a file lock that is waited for, must not hold up the end.
             runtime.shutdown_timeout(LAST_THREADS);
             ended.map(|()| ExitCode::SUCCESS)
         }
@@ -211,7 +215,8 @@ pub fn run(log: LogFormat, command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// How long a replica that has stopped waits for what blocks a thread.
+/// How long a program that has stopped waits for what blocks a thread: a name that is being looked up, or a file lock that
+/// is waited for, must not hold up the end.
 const LAST_THREADS: Duration = Duration::from_millis(100);
 
 fn all_cores() -> std::io::Result<Runtime> {

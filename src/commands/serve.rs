@@ -12,11 +12,12 @@ use anyhow::Context;
 use axum::http::Uri;
 use axum::serve::ListenerExt;
 use clap::Args;
+use clap::builder::FalseyValueParser;
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::lock_servers::LockServerArgs;
+use super::stop::StopSignals;
 use super::{UsageError, address, prepare};
 use crate::app::{App, Attempts, HOLDERS_GRACE, Me, Shutdown};
 use crate::database::Database;
@@ -70,7 +71,7 @@ pub struct ServeArgs {
     pub database: Option<String>,
 
     /// Refuse requests that ask for a pause
-    #[arg(long, env = "DOUBLEBOOK_NO_FAILPOINTS")]
+    #[arg(long, env = "DOUBLEBOOK_NO_FAILPOINTS", value_parser = FalseyValueParser::new())]
     pub no_failpoints: bool,
 
     /// A name under which browsers may reach this replica, besides localhost (repeat it for more)
@@ -110,6 +111,16 @@ pub struct ServeArgs {
 /// # Errors
 /// [`UsageError`] for a setting that cannot be used; whatever keeps it from starting.
 pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
+    // First of all: the first process of a container is ended by no signal that it does not listen to.
+    let mut stop = StopSignals::listen()?;
+    let (listener, app) = tokio::select! {
+        started = start(args) => started?,
+        () = stop.received() => return Ok(()),
+    };
+    answer_until_stopped(listener, app, stop).await
+}
+
+async fn start(args: ServeArgs) -> anyhow::Result<(TcpListener, Arc<App>)> {
     let _: Name = args
         .name
         .parse()
@@ -154,21 +165,18 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         app.me.name,
         app.me.url
     );
-    answer_until_stopped(listener, app).await
+    Ok((listener, app))
 }
 
 fn database_url(args: &ServeArgs) -> anyhow::Result<String> {
-    if let Some(url) = &args.database {
+    if let Some(url) = args.database.as_ref().filter(|url| !url.is_empty()) {
         address::check_database("--database (DATABASE_URL)", url)?;
         return Ok(url.clone());
     }
     std::fs::create_dir_all(&args.data_dir).map_err(|error| {
         UsageError::new(format!("--data-dir {}: {error}", args.data_dir.display()))
     })?;
-    Ok(format!(
-        "sqlite:{}",
-        args.data_dir.join("doublebook.db").display()
-    ))
+    address::sqlite_url(&args.data_dir.join("doublebook.db"))
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -178,7 +186,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// Where the other replicas, and their races, reach this one.
 fn advertised(args: &ServeArgs, listener: &TcpListener) -> anyhow::Result<String> {
-    let Some(url) = &args.advertise else {
+    let Some(url) = args.advertise.as_ref().filter(|url| !url.is_empty()) else {
         let address = listener.local_addr()?;
         if address.ip().is_unspecified() {
             tracing::warn!(
@@ -236,21 +244,18 @@ async fn enter(database: &Database, peers: &Peers, me: &Me) -> anyhow::Result<()
         .context("cannot enter this replica")
 }
 
-async fn answer_until_stopped(listener: TcpListener, app: Arc<App>) -> anyhow::Result<()> {
+async fn answer_until_stopped(
+    listener: TcpListener,
+    app: Arc<App>,
+    mut stop: StopSignals,
+) -> anyhow::Result<()> {
     let stopped = {
         let app = Arc::clone(&app);
-        let (mut term, mut interrupt) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        );
         async move {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            stop.received().await;
             tracing::info!(attempts = app.attempts.under_way(), "stopping");
             app.shutdown.begin();
-            tokio::spawn(insist(Arc::clone(&app), term, interrupt));
+            tokio::spawn(insist(Arc::clone(&app), stop));
         }
     };
     let answering = axum::serve(listener.tap_io(tune), http::router(Arc::clone(&app)))
@@ -303,16 +308,11 @@ fn cut_off_who_does_not_read(_: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Ends the holders' grace: when nobody is left, after its time, or at once when asked to stop a second time.
-async fn insist(
-    app: Arc<App>,
-    mut term: tokio::signal::unix::Signal,
-    mut interrupt: tokio::signal::unix::Signal,
-) {
+async fn insist(app: Arc<App>, mut stop: StopSignals) {
     tokio::select! {
         () = app.attempts.ended() => {}
         () = tokio::time::sleep(HOLDERS_GRACE) => {}
-        _ = term.recv() => {}
-        _ = interrupt.recv() => {}
+        () = stop.received() => {}
     }
     app.shutdown.insist();
 }

@@ -28,7 +28,11 @@ impl Kind for Etcd {
     fn program(program: &Path, place: &Place) -> anyhow::Result<Program> {
         let clients = Self::url(place.port);
         let peers = Self::url(place.peer_port);
-        Ok(Program::new(program)
+        // Its own variables would be settings of this one, and beside a flag each is an error.
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        let own = variables.filter(|name| name.to_string_lossy().starts_with("ETCD_"));
+        Ok(own
+            .fold(Program::new(program), Program::without_env)
             .args(["--name", "doublebook"])
             .arg("--data-dir")
             .arg(place.folder.join("etcd"))

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use crate::lock::LockName;
 
 /// Where Debian puts PostgreSQL's programs: a folder per major version, none of them on PATH.
@@ -140,7 +142,11 @@ impl Known {
 /// A program of this name on PATH.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).find_map(|folder| file(folder.join(program)))
+    let programs = std::env::split_paths(&path).map(|folder| folder.join(program));
+    programs.filter_map(file).find(|program| {
+        // One that we may not run hides none that we may.
+        access(program, AccessFlags::X_OK).is_ok()
+    })
 }
 
 /// The folder that has `postgres` beside `initdb`: the one on PATH, else Debian's newest.
@@ -178,6 +184,8 @@ fn dynamodb_local() -> Option<PathBuf> {
     folders
         .map(|folder| folder.join("DynamoDBLocal.jar"))
         .find_map(file)
+        // It runs in another folder than the one from which this is seen.
+        .and_then(|jar| std::path::absolute(jar).ok())
 }
 
 fn cache_folder() -> Option<PathBuf> {

@@ -34,6 +34,12 @@ const LOGGING: &str = "/usr/share/java/slf4j-log4j12.jar:/usr/share/java/log4j-1
 /// Few threads, little memory and a quick start, for a server with a handful of clients.
 const LIGHT: [&str; 3] = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 
+/// In its folder.
+const SETTINGS: &str = "zoo.cfg";
+
+/// In its folder.
+const DATA: &str = "data";
+
 /// Its unit of time, in ms: a session lasts at least two of them. The default, 2000, would make a lab wait.
 const TICK_MS: u32 = 500;
 
@@ -49,20 +55,22 @@ impl Kind for ZooKeeper {
 
     fn program(program: &Path, place: &Place) -> anyhow::Result<Program> {
         let home = place.folder.join("zookeeper");
-        let (settings, log) = (home.join("zoo.cfg"), home.join("log4j.properties"));
-        let data = home.join("data");
+        let (settings, log) = (home.join(SETTINGS), home.join("log4j.properties"));
+        let data = home.join(DATA);
         fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
-        fs::write(&settings, in_words(&data, place.port))
+        fs::write(&settings, in_words(place.port))
             .with_context(|| format!("cannot write {}", settings.display()))?;
         fs::write(&log, LOG_SETTINGS).with_context(|| format!("cannot write {}", log.display()))?;
         let java = found::on_path("java").context("java is not on PATH")?;
-        let class_path = format!("{}:{}:{LOGGING}", home.display(), program.display());
+        // Its own folder, where the settings of its log are, and the programs.
+        let class_path = format!(".:{}:{LOGGING}", program.display());
         Ok(Program::new(java)
             .args(LIGHT)
             .args(["-Djava.awt.headless=true", "-cp"])
             .arg(class_path)
             .arg(MAIN_CLASS)
-            .arg(settings)
+            .arg(SETTINGS)
+            .in_folder(home)
             .log_to(place.folder.join("zookeeper.log")))
     }
 
@@ -75,18 +83,17 @@ impl Kind for ZooKeeper {
     }
 }
 
-/// What goes into `zoo.cfg`.
-fn in_words(data: &Path, port: u16) -> String {
+/// What goes into its settings. It reads them as ISO 8859-1, so they name no folder that people have chosen.
+fn in_words(port: u16) -> String {
     format!(
         "tickTime={TICK_MS}\n\
          maxSessionTimeout={LONGEST_SESSION_MS}\n\
-         dataDir={}\n\
+         dataDir={DATA}\n\
          clientPort={port}\n\
          clientPortAddress=127.0.0.1\n\
          maxClientCnxns=0\n\
          admin.enableServer=false\n\
-         4lw.commands.whitelist=isro,srvr\n",
-        data.display()
+         4lw.commands.whitelist=isro,srvr\n"
     )
 }
 

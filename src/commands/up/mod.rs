@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use futures_util::future::try_join_all;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::data_folder::DataFolder;
 use self::plan::{Database, Plan};
@@ -27,6 +26,7 @@ use self::replica::Replica;
 use self::servers::{Addresses, Servers};
 use self::supervision::Supervisor;
 use super::lock_servers::LockServerArgs;
+use super::stop::StopSignals;
 use super::{LogFormat, say};
 use crate::stack::Launcher;
 
@@ -146,17 +146,6 @@ fn sqlite_file(folder: &Path) -> PathBuf {
     folder.join("doublebook.db")
 }
 
-/// The URL of a SQLite file; the two characters that mean something in a URL are written by number.
-fn sqlite_url(file: &Path) -> anyhow::Result<String> {
-    let file = file
-        .to_str()
-        .with_context(|| format!("{} is not valid text", file.display()))?;
-    Ok(format!(
-        "sqlite:{}",
-        file.replace('%', "%25").replace('?', "%3F")
-    ))
-}
-
 impl Running {
     fn announce(&self) {
         say("doublebook is running:");
@@ -192,46 +181,5 @@ impl Supervised {
     async fn stop(self) {
         self.replicas.stop().await;
         self.servers.stop().await;
-    }
-}
-
-/// Ctrl-C and SIGTERM.
-struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn received(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::str::FromStr;
-
-    use sqlx::sqlite::SqliteConnectOptions;
-
-    use super::sqlite_url;
-
-    #[test]
-    fn any_file_has_a_url() {
-        for file in ["/a/doublebook.db", "/50% off?/a b#c.db"] {
-            let options =
-                SqliteConnectOptions::from_str(&sqlite_url(Path::new(file)).unwrap()).unwrap();
-            assert_eq!(options.get_filename(), Path::new(file));
-        }
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 
 use crate::stack::Launcher;
 use crate::stack::child::{Guarded, Program};
+use crate::stack::port;
 use crate::stack::ready::{NotReady, until_ready};
 
 /// How long a replica may take until its database is reachable and it answers.
@@ -116,11 +117,10 @@ async fn launch(
     let question = format!("{}/readyz", url(port));
     let mut process = launcher.spawn(program).await?;
 
-    match until_ready(&mut process, READY_DEADLINE, || {
-        is_ready(&client, &question)
-    })
-    .await
-    {
+    let pid = process.pid();
+    // Somebody else's replica may have taken the port, and is ready.
+    let answers = async || port::is_listened_on_by(port, pid) && is_ready(&client, &question).await;
+    match until_ready(&mut process, READY_DEADLINE, answers).await {
         Ok(()) => Ok(process),
         Err(why) => {
             // It must be gone before another one can have its port.

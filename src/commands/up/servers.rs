@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::Context;
+
 use super::plan::{Database, Plan, Source};
+use super::sqlite_file;
 use super::supervision::Supervisor;
-use super::{sqlite_file, sqlite_url};
+use crate::commands::address::sqlite_url;
 use crate::commands::{lock_servers, say};
 use crate::lock::LockName;
 use crate::stack::child::Program;
@@ -115,6 +118,9 @@ fn watch<K: Kind>(supervisor: &mut Supervisor, servers: impl IntoIterator<Item =
     }
 }
 
+/// What to do about a server that is found and does not work.
+const WITHOUT_IT: &str = "a lock server does not start, and --servers can leave it out";
+
 fn is_private(plan: &Plan, server: Known) -> bool {
     plan.lock_servers.get(&server) == Some(&Source::Private)
 }
@@ -127,7 +133,8 @@ async fn start<K: Kind>(
     if !is_private(plan, K::KNOWN) {
         return Ok(None);
     }
-    Server::start(launcher, folder).await.map(Some)
+    let started = Server::start(launcher, folder).await;
+    started.map(Some).context(WITHOUT_IT)
 }
 
 async fn start_redlock(
@@ -138,7 +145,8 @@ async fn start_redlock(
     if !is_private(plan, Known::Redlock) {
         return Ok(Vec::new());
     }
-    redlock::start(launcher, folder).await
+    let started = redlock::start(launcher, folder).await;
+    started.context(WITHOUT_IT)
 }
 
 async fn start_postgres(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use nix::unistd::Pid;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -144,7 +144,7 @@ impl PostgresServer {
 
     fn url_of(&self, database: &str) -> String {
         format!(
-            "postgres://{NAME}:{}@127.0.0.1:{}/{database}",
+            "postgres://{NAME}:{}@127.0.0.1:{}/{database}?sslmode=disable",
             self.home.password(),
             self.port
         )
@@ -238,6 +238,8 @@ fn options(port: u16, home: &Home) -> PgConnectOptions {
         .username(NAME)
         .password(home.password())
         .database("postgres")
+        // On loopback, whatever the environment asks of other servers.
+        .ssl_mode(PgSslMode::Disable)
         .disable_statement_logging()
 }
 
