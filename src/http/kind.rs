@@ -67,7 +67,7 @@ kinds! {
     TOO_MANY_ATTEMPTS = "too-many-attempts", SERVICE_UNAVAILABLE, "Too many attempts are under way",
         "5000 attempts are under way on this replica";
     TOO_MANY_READERS = "too-many-readers", SERVICE_UNAVAILABLE, "Too many streams are read",
-        "500 streams are read on this replica; ask another one";
+        "500 streams are read on this replica, or 100 rooms are watched; ask another one";
     RACE_NEEDS = "race-needs", CONFLICT, "The room lacks what this race needs",
         "paused-holder needs wait_ms of at least ttl_ms + 1000";
     RACE_UNDER_WAY = "race-under-way", CONFLICT, "A race is under way",

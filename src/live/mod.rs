@@ -47,8 +47,11 @@ pub struct Live {
 
 /// So many read here that one more would help nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} streams are read on this replica")]
-pub struct TooManyReaders(usize);
+#[error("{count} {what} on this replica")]
+pub struct TooManyReaders {
+    count: usize,
+    what: &'static str,
+}
 
 impl Default for Live {
     fn default() -> Self {
@@ -82,7 +85,10 @@ impl Live {
     /// [`TooManyReaders`].
     pub fn feed(&self) -> Result<OwnedSemaphorePermit, TooManyReaders> {
         let place = Arc::clone(&self.feeds).try_acquire_owned();
-        place.map_err(|_| TooManyReaders(MOST_FEEDS))
+        place.map_err(|_| TooManyReaders {
+            count: MOST_FEEDS,
+            what: "feeds are followed",
+        })
     }
 
     /// Forgets a room that was left alone; not if somebody has come meanwhile.
@@ -122,11 +128,17 @@ pub fn read(
     last: Option<&str>,
 ) -> Result<Reader, TooManyReaders> {
     let permit = Arc::clone(&app.live.places).try_acquire_owned();
-    let permit = permit.map_err(|_| TooManyReaders(MOST_READERS))?;
+    let permit = permit.map_err(|_| TooManyReaders {
+        count: MOST_READERS,
+        what: "streams are read",
+    })?;
     let place = {
         let mut rooms = app.live.watched();
         if rooms.len() >= MOST_ROOMS && !rooms.contains_key(&room) {
-            return Err(TooManyReaders(MOST_ROOMS));
+            return Err(TooManyReaders {
+                count: MOST_ROOMS,
+                what: "rooms are watched",
+            });
         }
         let watched = rooms.entry(room.clone()).or_insert_with(|| {
             let watched = Arc::new(Watched::new(room));

@@ -26,6 +26,15 @@ pub(super) const DATABASE: &[Kind] = &[
     Kind::INTERNAL,
 ];
 
+/// What can go wrong in a change of a room.
+pub(super) const CHANGE: &[Kind] = &[
+    Kind::DEADLOCK,
+    Kind::OUTCOME_UNKNOWN,
+    Kind::DATABASE_UNAVAILABLE,
+    Kind::DATABASE_BUSY,
+    Kind::INTERNAL,
+];
+
 /// What can be wrong with a JSON body.
 pub(super) const BODY: &[Kind] = &[
     Kind::INVALID_JSON,

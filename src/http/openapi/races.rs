@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use utoipa::openapi::HttpMethod::{Get, Post};
 
-use super::operation::{DATABASE, Operation};
+use super::operation::{CHANGE, DATABASE, Operation};
 use super::rooms::clean_audit;
 use crate::http::kind::Kind;
 use crate::http::races::RaceBody;
@@ -51,7 +51,8 @@ fn race() -> Operation {
         )
         .asked("invalid-field", "There is no such race", json!({"race": "relay"}))
         .problems(&[Kind::NOT_FOUND, Kind::RACE_NEEDS, Kind::RACE_UNDER_WAY, Kind::SHUTTING_DOWN])
-        .problems(DATABASE)
+        .problems(&[Kind::FAILPOINTS_OFF])
+        .problems(CHANGE)
 }
 
 fn last() -> Operation {

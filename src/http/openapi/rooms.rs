@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
-use super::operation::{DATABASE, Operation};
+use super::operation::{CHANGE, DATABASE, Operation};
 use crate::audit::Audit;
 use crate::http::kind::Kind;
 use crate::room::{LayoutWish, ShownRoom, SwitchesPatch};
@@ -44,7 +44,7 @@ fn put() -> Operation {
         .asked("makes-a-room", "All that can be left out is", json!({}))
         .answered("makes-a-room", "The room was not there", StatusCode::CREATED, room(&json!({})))
         .asked("invalid-field", "No room has 101 rows", json!({"rows": 101}))
-        .problems(DATABASE)
+        .problems(CHANGE)
 }
 
 fn delete() -> Operation {
@@ -52,7 +52,7 @@ fn delete() -> Operation {
         .about("Gone with all that belongs to it. The room main stays.")
         .answers_nothing(StatusCode::NO_CONTENT, "The room is gone")
         .problems(&[Kind::NOT_FOUND, Kind::MAIN_STAYS])
-        .problems(DATABASE)
+        .problems(CHANGE)
 }
 
 fn switches() -> Operation {
@@ -75,7 +75,7 @@ fn switches() -> Operation {
         )
         .asked("invalid-field", "A lease lasts at least 100 ms", json!({"ttl_ms": 99}))
         .problems(&[Kind::NOT_FOUND])
-        .problems(DATABASE)
+        .problems(CHANGE)
 }
 
 fn reset() -> Operation {
@@ -89,7 +89,7 @@ fn reset() -> Operation {
             room(&json!({})),
         )
         .problems(&[Kind::NOT_FOUND])
-        .problems(DATABASE)
+        .problems(CHANGE)
 }
 
 fn audit() -> Operation {
