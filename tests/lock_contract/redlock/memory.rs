@@ -273,6 +273,64 @@ async fn replicas_that_draw_at_the_same_time_are_told_one_name() -> Result<()> {
     Ok(())
 }
 
+/// What each node is called; `None` where it has no name, or no memory.
+async fn names(nodes: &Nodes) -> Result<Vec<Option<String>>> {
+    let names = (0..5).map(|node| nodes.run(node, &["HGET", RECORD, "name"]));
+    try_join_all(names).await
+}
+
+/// As replicas leave it that named new nodes at the same time.
+async fn name_them(nodes: &Nodes, names: [&str; 5]) -> Result<()> {
+    for (node, name) in names.into_iter().enumerate() {
+        nodes
+            .run::<()>(node, &["HSET", RECORD, "name", name])
+            .await?;
+    }
+    Ok(())
+}
+
+/// Else the majority would be three certain nodes for ever, and one that forgets would make it a minority.
+#[tokio::test]
+async fn what_a_majority_is_called_the_others_are_called_too() -> Result<()> {
+    let (pair, mut nodes) = connect().await?;
+    name_them(&nodes, ["x", "x", "x", "y", "y"]).await?;
+    ensure!(name(&pair.ana).await? == "x");
+    let all_are_x = vec![Some("x".to_owned()); 5];
+    ensure!(names(&nodes).await? == all_are_x);
+
+    next_token(&pair.ana).await?;
+    nodes.kill(0).await?;
+    nodes.start_again(0).await?;
+    ensure!(name(&pair.ana).await? == "x", "while a node is empty");
+    until_admitted(&pair, &nodes, 0).await?;
+    eventually("the admitted node is called the same", async || {
+        names(&nodes).await.is_ok_and(|names| names == all_are_x)
+    })
+    .await
+}
+
+/// The name of two nodes must not become that of a majority because one without a memory is given it.
+#[tokio::test]
+async fn a_node_that_forgot_does_not_decide_between_two_names() -> Result<()> {
+    let (pair, mut nodes) = connect().await?;
+    next_token(&pair.ana).await?;
+    nodes.kill(0).await?;
+    nodes.start_again(0).await?;
+    for (node, name) in [(1, "x"), (2, "x"), (3, "y"), (4, "y")] {
+        nodes
+            .run::<()>(node, &["HSET", RECORD, "name", name])
+            .await?;
+    }
+    until_admitted(&pair, &nodes, 0).await?;
+    eventually("they are named anew", async || {
+        let named = pair.ana.system().server("anew").await;
+        matches!(named, Ok(Some(server)) if server.id == "anew")
+    })
+    .await?;
+    ensure!(names(&nodes).await? == vec![Some("anew".to_owned()); 5]);
+    Ok(())
+}
+
 #[tokio::test]
 async fn two_dead_nodes_do_not_change_the_name() -> Result<()> {
     let (pair, mut nodes) = connect().await?;

@@ -27,7 +27,7 @@ use futures_util::{StreamExt as _, future::join_all};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    Absences, Nodes, ask_all, finish,
+    Absences, Nodes, ask_all, finish, naming,
     node::{Look, Mark},
     quorum::majority,
     unavailable,
@@ -188,6 +188,7 @@ impl Members {
             }
         });
         join_all(admissions).await;
+        naming::spread(&self.nodes, &survey.mark).await?;
         Ok(())
     }
 

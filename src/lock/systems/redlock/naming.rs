@@ -2,8 +2,11 @@
 //!
 //! A majority of the nodes has it. It is drawn when no majority has one: the nodes are new, or so many have lost their
 //! memory that it counts as a new lock server. Of replicas that draw at the same time, the first one at a node names it:
-//! nobody replaces a name that it has not seen, so one that a majority has stays. When no majority has one yet, whoever
-//! compares is told to come back.
+//! nobody replaces a name that it has not seen, nor any while there are nodes without one, so one that a majority has
+//! stays. When no majority has one yet, whoever compares is told to come back.
+//!
+//! Whoever finds what a majority is called calls the other nodes the same: those that were away, that were admitted
+//! again, or that somebody else named at the same time. Else the majority would depend on the same nodes for ever.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +29,7 @@ struct Names {
 /// The name of the Redlock; `draw` if it has none.
 pub(super) async fn name(nodes: &Nodes, mark: Mark, draw: &str) -> Result<String, Failure> {
     let names = read(nodes, &mark).await?;
-    if let Some(name) = names.of_a_majority(nodes) {
-        if names.names.values().any(Option::is_none) {
-            // A node that was away when it was drawn.
-            write(nodes, &mark, &name, |_| None).await?;
-        }
+    if let Some(name) = names.spread(nodes, &mark).await? {
         return Ok(name);
     }
     if names.may_be_of_a_majority(nodes) {
@@ -41,14 +40,20 @@ pub(super) async fn name(nodes: &Nodes, mark: Mark, draw: &str) -> Result<String
             &names.absences,
         )));
     }
-    let names = write(nodes, &mark, draw, |node| names.of(node)).await?;
-    names.of_a_majority(nodes).ok_or_else(|| {
+    let names = write(nodes, &mark, draw, |node| names.replaceable(node)).await?;
+    names.spread(nodes, &mark).await?.ok_or_else(|| {
         Failure::Unavailable(unavailable(
             nodes,
             "the nodes are being named; try again",
             &names.absences,
         ))
     })
+}
+
+/// Gives the name that a majority has to all other nodes; none, if no majority has one.
+pub(super) async fn spread(nodes: &Nodes, mark: &Mark) -> Result<(), Failure> {
+    read(nodes, mark).await?.spread(nodes, mark).await?;
+    Ok(())
 }
 
 async fn read(nodes: &Nodes, mark: &Mark) -> Result<Names, Failure> {
@@ -99,6 +104,24 @@ impl Names {
             return Err(Failure::Unavailable(unavailable(nodes, what, &absences)));
         }
         Ok(Self { names, absences })
+    }
+
+    /// Gives the name that a majority has to the others, and tells it.
+    async fn spread(&self, nodes: &Nodes, mark: &Mark) -> Result<Option<String>, Failure> {
+        let Some(name) = self.of_a_majority(nodes) else {
+            return Ok(None);
+        };
+        if self.names.values().any(|one| one.as_ref() != Some(&name)) {
+            write(nodes, mark, &name, |node| self.of(node)).await?;
+        }
+        Ok(Some(name))
+    }
+
+    /// What a draw may replace at this node: `None` is no name. While there are nodes without one, the name that a few
+    /// have can still become that of a majority.
+    fn replaceable(&self, node: usize) -> Option<String> {
+        let all_are_named = self.names.values().all(Option::is_some);
+        self.of(node).filter(|_| all_are_named)
     }
 
     /// What this node said.
