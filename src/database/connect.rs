@@ -33,8 +33,26 @@ const LEASE_CONNECTIONS: u32 = 4;
 const SQLITE_WRITERS: usize = 1;
 const SQLITE_READERS: usize = 4;
 
-/// PostgreSQL ends any statement after this, whatever became of its client: longer than the longest wait.
-const LONGEST_STATEMENT: Duration = Duration::from_secs(70);
+/// What PostgreSQL puts up with from a session, whatever became of its client.
+struct SessionLimits {
+    /// For one statement.
+    statement: Duration,
+    /// Between two statements of a transaction, which may have locked rows.
+    idle_in_transaction: Duration,
+}
+
+/// Longer than the longest wait, and than the longest pause before a commit.
+const WORK: SessionLimits = SessionLimits {
+    statement: Duration::from_secs(70),
+    idle_in_transaction: Duration::from_secs(150),
+};
+
+/// A request to the lock table takes five seconds at most and pauses nowhere; a replica that freezes in the middle of
+/// one must not keep a key from the others.
+const LEASES: SessionLimits = SessionLimits {
+    statement: Duration::from_secs(6),
+    idle_in_transaction: Duration::from_secs(3),
+};
 
 /// How long a start waits for another process that is migrating the same file.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(60);
@@ -71,7 +89,9 @@ impl FromStr for Address {
     fn from_str(url: &str) -> anyhow::Result<Self> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let options = PgConnectOptions::from_str(url).context("not a PostgreSQL URL")?;
-            return Ok(Self::Postgres(Box::new(postgres_options(options))));
+            return Ok(Self::Postgres(Box::new(
+                options.application_name("doublebook"),
+            )));
         }
         if url.starts_with("sqlite:") {
             let options = SqliteConnectOptions::from_str(url).context("not a SQLite URL")?;
@@ -81,15 +101,16 @@ impl FromStr for Address {
     }
 }
 
-fn postgres_options(options: PgConnectOptions) -> PgConnectOptions {
-    let limit = LONGEST_STATEMENT.as_millis().to_string();
-    options
-        .application_name("doublebook")
-        // A dead host must not pin its rows: its session ends soon after the longest pause could have.
-        .options([
-            ("statement_timeout", limit.as_str()),
-            ("idle_in_transaction_session_timeout", "150s"),
+impl SessionLimits {
+    fn of(&self, options: &PgConnectOptions) -> PgConnectOptions {
+        options.clone().options([
+            ("statement_timeout", self.statement.as_millis()),
+            (
+                "idle_in_transaction_session_timeout",
+                self.idle_in_transaction.as_millis(),
+            ),
         ])
+    }
 }
 
 fn sqlite_options(options: SqliteConnectOptions) -> SqliteConnectOptions {
@@ -109,14 +130,14 @@ impl Database {
     pub fn open(url: &str) -> anyhow::Result<Self> {
         Ok(match Address::from_str(url)? {
             Address::Postgres(options) => {
-                let pool = |connections| AnyPool::postgres((*options).clone(), connections);
+                let pool = |connections| AnyPool::postgres(WORK.of(&options), connections);
                 Self {
                     dialect: Dialect::Postgres,
                     reads: pool(READ_CONNECTIONS)?,
                     writes: pool(WRITE_CONNECTIONS)?,
                     rows: pool(ROW_CONNECTIONS)?,
                     leases: TableDatabase::Postgres(
-                        of_the_lock_table(LEASE_CONNECTIONS).connect_lazy_with(*options),
+                        of_the_lock_table(LEASE_CONNECTIONS).connect_lazy_with(LEASES.of(&options)),
                     ),
                 }
             }
@@ -138,7 +159,8 @@ impl Database {
         match Address::from_str(url)? {
             // sqlx takes an advisory lock for PostgreSQL, and none for SQLite.
             Address::Postgres(options) => {
-                let mut connection = options
+                let mut connection = WORK
+                    .of(&options)
                     .connect()
                     .await
                     .context("cannot connect to the database")?;

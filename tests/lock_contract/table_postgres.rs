@@ -7,11 +7,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use doublebook::lock::{
-    Answer, Claim, LockError, LockService, Token, Wish,
-    systems::{
-        Table, TableDatabase,
-        table::{POSTGRES_DDL, POSTGRES_WAITERS_DDL},
+use doublebook::{
+    database::Database,
+    lock::{
+        Answer, Claim, LockError, LockService, Token, Wish,
+        systems::{
+            Table, TableDatabase,
+            table::{POSTGRES_DDL, POSTGRES_WAITERS_DDL},
+        },
     },
 };
 use sqlx::{
@@ -23,8 +26,8 @@ use tokio::time::timeout;
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, SHORT, claim, eventually, free, get, grant, is_taken, key, keys,
-        soon, wish,
+        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, free, get, grant, is_taken, key,
+        keys, soon, wish,
     },
     postgres_server,
 };
@@ -265,6 +268,62 @@ async fn one_connection_listens_once_somebody_waits() -> Result<()> {
         matches!(listening(&looking).await, Ok(0))
     })
     .await
+}
+
+/// Promised: a session that stops in the middle of an ask ends after three seconds.
+const STOPPED: Duration = Duration::from_secs(3);
+
+/// It has locked both rows, and its commit never comes.
+#[tokio::test]
+async fn a_replica_cut_off_in_an_ask_for_two_keys_does_not_keep_them_from_others() -> Result<()> {
+    let url = postgres_server::database().await?;
+    let (pair, looking) = connect_to(&url).await?;
+    drop(get(&pair.ben, wish(&["a", "b"])).await?);
+    let direct: PgConnectOptions = url.parse()?;
+    let cable = Forwarder::start((Ipv4Addr::LOCALHOST, direct.get_port()).into()).await?;
+    let port = format!(":{}/", direct.get_port());
+    let through_cable = url.replace(&port, &format!(":{}/", cable.address().port()));
+    let database = Database::open(&through_cable)?;
+    let cut_off = LockService::new(Arc::new(Table::new(database.leases())));
+
+    let mut stranger = looking.begin().await?;
+    eventually("the rows are free", async || {
+        let free = "SELECT owner FROM lock_lease WHERE lock_key = 'b' AND owner IS NULL FOR UPDATE";
+        let row = sqlx::query(free).fetch_optional(&mut *stranger).await;
+        matches!(row, Ok(Some(_)))
+    })
+    .await?;
+    let asking = tokio::spawn({
+        let cut_off = cut_off.clone();
+        async move { cut_off.acquire(at_once(&["a", "b"])).await }
+    });
+    eventually("it waits for the second row", async || {
+        let waiting = "SELECT count(*) FROM pg_stat_activity \
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting = sqlx::query_scalar::<_, i64>(waiting);
+        matches!(waiting.fetch_one(&looking).await, Ok(1))
+    })
+    .await?;
+    cable.dark(true);
+    stranger.rollback().await?;
+
+    let began = Instant::now();
+    let got = timeout(3 * STOPPED, async {
+        loop {
+            if let Ok(held) = pair.ben.acquire(wish(&["a"])).await {
+                break held;
+            }
+        }
+    });
+    let got = got.await.context("the key is kept")?;
+    println!("let in after {:?}, promised {STOPPED:?}", began.elapsed());
+    got.check()?;
+    let refused = soon("it is told", asking).await??;
+    ensure!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    Ok(())
 }
 
 async fn next_token(service: &LockService) -> Result<Token> {

@@ -44,7 +44,8 @@ pub use self::{
 #[derive(Debug, Clone)]
 pub enum TableDatabase {
     /// PostgreSQL, through a pool that nobody else uses; a few connections are enough. They should have a
-    /// `statement_timeout` of some seconds, so that none waits for ever behind a transaction whose client has vanished.
+    /// `statement_timeout` and an `idle_in_transaction_session_timeout` of some seconds, so that a client that vanishes
+    /// in the middle of a request keeps its rows for no longer.
     Postgres(PgPool),
     /// SQLite in WAL mode. All replicas must see the same file of the same host.
     Sqlite(Box<SqliteConnectOptions>),
