@@ -75,6 +75,28 @@ async fn a_file_that_stays_busy_is_unavailable_and_not_taken() -> Result<()> {
     Ok(())
 }
 
+/// A disk can be full at the very end. Here a condition is checked then that no owner meets.
+#[tokio::test]
+async fn a_commit_that_fails_is_no_grant() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let refusing = SQLITE_DDL.replace(
+        "owner TEXT,",
+        "owner TEXT REFERENCES lock_lease (lock_key) DEFERRABLE INITIALLY DEFERRED,",
+    );
+    ensure!(refusing != SQLITE_DDL);
+    sqlx::raw_sql(sqlx::AssertSqlSafe(refusing))
+        .execute(&mut open(&folder).await?)
+        .await?;
+    for wanted in [&["a"][..], &["a", "b"]] {
+        let answer = pair(&folder).ana.system().ask(&claim(wanted, LONG)).await;
+        ensure!(
+            matches!(answer, Err(LockError::Unavailable { .. })),
+            "{answer:?}"
+        );
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_released_row_stays_and_keeps_its_token() -> Result<()> {
     let (pair, folder) = sqlite().await?;

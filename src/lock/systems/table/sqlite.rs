@@ -172,14 +172,16 @@ async fn ask_over(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Res
 async fn take(connection: &mut SqliteConnection, claim: &Claim) -> sqlx::Result<Vec<i64>> {
     let mut tokens = Vec::with_capacity(claim.keys.count());
     for key in &claim.keys {
-        let token = sqlx::query_scalar(ASK)
+        // One row at most, but read to the end: a statement of its own is committed after its row was told, and an
+        // error of that would be lost with the rest.
+        let row = sqlx::query_scalar(ASK)
             .bind(key.as_str())
             .bind(claim.owner.to_string())
             .bind(milliseconds(claim.ttl))
-            .fetch_optional(&mut *connection)
+            .fetch_all(&mut *connection)
             .await?;
-        match token {
-            Some(token) => tokens.push(token),
+        match row.first() {
+            Some(&token) => tokens.push(token),
             None => break,
         }
     }
