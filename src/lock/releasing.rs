@@ -2,6 +2,9 @@
 //!
 //! Nobody has to wait for it: it runs in a task of its own, with retries until the lease would have run out anyway.
 //! It does not promise that the lock system hears of it; then the lease runs out.
+//!
+//! The first try is sent at once. Those that are repeated take turns, so that a lock system that answers nobody is not
+//! met with all releases of its outage at once, each over a connection of its own.
 
 use std::{
     pin::Pin,
@@ -11,8 +14,9 @@ use std::{
 };
 
 use tokio::{
+    sync::Semaphore,
     task::JoinHandle,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
@@ -20,6 +24,7 @@ use super::{
     claim::Claim,
     error::LockError,
     lease,
+    queue::MOST_WAITERS,
     service::Shared,
     system::{ReleaseMode, Released},
 };
@@ -29,6 +34,28 @@ const TRY: Duration = Duration::from_secs(1);
 
 /// The first and the longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// How many releases without an answer are sent again at a time.
+const MOST_REPEATED: usize = 16;
+
+/// How many wait for that. Each costs a task; beyond it, a lease runs out by itself.
+const MOST_UNANSWERED: usize = MOST_WAITERS;
+
+/// Limits the releases that are sent again.
+#[derive(Debug)]
+pub(super) struct Repeats {
+    places: Semaphore,
+    turns: Semaphore,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self {
+            places: Semaphore::new(MOST_UNANSWERED),
+            turns: Semaphore::new(MOST_REPEATED),
+        }
+    }
+}
 
 /// How a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,36 +116,52 @@ async fn until_answered(
     until: Instant,
 ) -> ReleaseOutcome {
     claim.patience = TRY;
+    match once(&shared, &claim, mode).await {
+        Some(Released::Released) => ReleaseOutcome::Released,
+        Some(Released::NotTheOwner) => ReleaseOutcome::NotTheOwner,
+        // Repeated, it could free a lock that was granted in between, to anybody.
+        None if mode == ReleaseMode::Blind => ReleaseOutcome::Unknown,
+        None => repeat(&shared, &claim, until).await,
+    }
+}
+
+/// Sends an owner-checked release again until it is answered.
+async fn repeat(shared: &Shared, claim: &Claim, until: Instant) -> ReleaseOutcome {
+    let Ok(_place) = shared.repeats.places.try_acquire() else {
+        return ReleaseOutcome::Unknown;
+    };
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-    let mut first = true;
     loop {
-        match once(&shared, &claim, mode).await {
-            Ok(Released::Released) => return ReleaseOutcome::Released,
-            Ok(Released::NotTheOwner) if first => return ReleaseOutcome::NotTheOwner,
-            // The first try may have freed it before its answer was lost.
-            Ok(Released::NotTheOwner) => return ReleaseOutcome::Unknown,
-            Err(error) => tracing::debug!(
+        let next = Instant::now() + backoff.next_pause();
+        if next >= until {
+            return ReleaseOutcome::Unknown;
+        }
+        sleep_until(next).await;
+        let Ok(Ok(_turn)) = timeout_at(until, shared.repeats.turns.acquire()).await else {
+            return ReleaseOutcome::Unknown;
+        };
+        match once(shared, claim, ReleaseMode::OwnerChecked).await {
+            Some(Released::Released) => return ReleaseOutcome::Released,
+            // An earlier try may have freed it before its answer was lost.
+            Some(Released::NotTheOwner) => return ReleaseOutcome::Unknown,
+            None => {}
+        }
+    }
+}
+
+/// `None` when it was not answered.
+async fn once(shared: &Shared, claim: &Claim, mode: ReleaseMode) -> Option<Released> {
+    let answer = timeout(claim.overtime(), shared.system.release(claim, mode)).await;
+    match answer.unwrap_or_else(|_| Err(LockError::no_answer(claim))) {
+        Ok(released) => Some(released),
+        Err(error) => {
+            tracing::debug!(
                 lock.system = %shared.system.name(),
                 lock.owner = %claim.owner,
                 %error,
                 "a release was not answered"
-            ),
+            );
+            None
         }
-        // A blind release that is repeated could free a lock that was granted in between, to anybody.
-        if mode == ReleaseMode::Blind {
-            return ReleaseOutcome::Unknown;
-        }
-        first = false;
-        let pause = backoff.next_pause();
-        if Instant::now() + pause >= until {
-            return ReleaseOutcome::Unknown;
-        }
-        sleep(pause).await;
     }
-}
-
-async fn once(shared: &Shared, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
-    timeout(claim.overtime(), shared.system.release(claim, mode))
-        .await
-        .unwrap_or_else(|_| Err(LockError::no_answer(claim)))
 }

@@ -16,6 +16,7 @@ use super::{
     held::Held,
     many::Keys,
     queue::Queue,
+    releasing::Repeats,
     system::{LockSystem, ReleaseMode},
     trips::Trips,
     waiting::{self, Waiting},
@@ -61,6 +62,7 @@ pub(super) struct Shared {
     pub(super) runtime: Handle,
     /// Acquisitions and releases: what must not be cut off at the end.
     background: TaskTracker,
+    pub(super) repeats: Repeats,
     pub(super) queue: Queue,
     pub(super) held: Gauge,
     pub(super) waiting: Gauge,
@@ -80,6 +82,7 @@ impl LockService {
                 system,
                 runtime: Handle::current(),
                 background,
+                repeats: Repeats::default(),
                 queue: Queue::default(),
                 held: Gauge::default(),
                 waiting: Gauge::default(),

@@ -34,6 +34,7 @@ pub trait LockSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`LockError::Unavailable`]: the answer is not known, so the keys may have been granted.
+    /// [`LockError::TooManyWaiters`]: so many asks are under way that this one was not sent.
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError>;
 
     /// Makes a grant last for another `ttl` from now; or, where nothing expires, says whether it still stands.

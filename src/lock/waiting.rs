@@ -152,17 +152,18 @@ impl Acquisition {
             async move { system.ask(&claim).await }
         });
         match timeout(claim.overtime(), &mut asking).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
+            Ok(Err(error)) if may_have_been_sent(&error) => {
                 releasing::withdraw(&self.shared, claim.clone());
                 Err(error)
             }
+            Ok(answer) => answer,
             Err(_) => {
                 let (shared, claim) = (self.shared.clone(), claim.clone());
                 let error = LockError::no_answer(&claim);
                 self.shared.spawn(async move {
-                    let _ = asking.await;
-                    releasing::withdraw(&shared, claim);
+                    if asking.await.as_ref().err().is_none_or(may_have_been_sent) {
+                        releasing::withdraw(&shared, claim);
+                    }
                 });
                 Err(error)
             }
@@ -211,6 +212,11 @@ impl Acquisition {
             waited: self.began.elapsed(),
         }
     }
+}
+
+/// Else there is nothing to give back.
+fn may_have_been_sent(error: &LockError) -> bool {
+    !matches!(error, LockError::TooManyWaiters { .. })
 }
 
 /// When a waiter asks again.

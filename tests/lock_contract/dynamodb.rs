@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
 use doublebook::{
     lock::{
-        Answer, LockError, LockService, LockSystem as _, Lost, ReleaseMode, ReleaseOutcome,
+        Answer, Claim, LockError, LockService, LockSystem as _, Lost, ReleaseMode, ReleaseOutcome,
         Released, Renewal, Trips, Wish, systems::DynamoDb,
     },
     stack::DynamoDbServer,
@@ -200,6 +200,32 @@ async fn a_server_that_hangs_is_unavailable_within_the_wait_limit_and_a_second()
 
     own.server.resume()?;
     work_again([&own.pair.ana, &own.pair.ben], &["b"]).await
+}
+
+/// Who got no turn has sent nothing, and nothing is given back for it.
+#[tokio::test]
+async fn who_gets_no_turn_at_a_server_that_hangs_is_told_so() -> Result<()> {
+    let mut own = Own::start().await?;
+    let ana = &own.pair.ana;
+    drop(get(ana, wish(&["a"])).await?);
+    own.server.pause()?;
+    let mut asking = JoinSet::new();
+    for number in 0..32 {
+        let (ana, claim) = (ana.clone(), claim(&[&format!("key {number}")], LEASE));
+        asking.spawn(async move { ana.system().ask(&claim).await });
+    }
+    let hasty = Claim {
+        patience: Duration::from_millis(20),
+        ..claim(&["a"], LEASE)
+    };
+    eventually("the turns are taken", async || {
+        ana.system().ask(&hasty).await == Err(LockError::TooManyWaiters { limit: 32 })
+    })
+    .await?;
+    while let Some(answer) = asking.join_next().await {
+        ensure!(is_unavailable(&answer?));
+    }
+    Ok(())
 }
 
 #[tokio::test]

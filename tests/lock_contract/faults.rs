@@ -38,6 +38,8 @@ enum Fault {
     RepliesAfter(Duration),
     /// It does not arrive, and nobody says so.
     Hangs,
+    /// So many are under way that it is not sent.
+    NoTurn,
 }
 
 impl Fault {
@@ -59,6 +61,7 @@ impl Fault {
                 answer
             }
             Self::Hangs => std::future::pending().await,
+            Self::NoTurn => Err(LockError::TooManyWaiters { limit: 1 }),
         }
     }
 }
@@ -76,6 +79,8 @@ struct Faulty {
     renewals: Mutex<Fault>,
     releases: Mutex<Fault>,
     released: AtomicU32,
+    /// Releases under way.
+    releasing: AtomicU32,
     queues: bool,
 }
 
@@ -91,12 +96,22 @@ impl Faulty {
             renewals: Mutex::default(),
             releases: Mutex::default(),
             released: AtomicU32::new(0),
+            releasing: AtomicU32::new(0),
             queues: false,
         }
     }
 
     fn releases(&self) -> u32 {
         self.released.load(Ordering::SeqCst)
+    }
+}
+
+/// Also for a request that is dropped.
+struct UnderWay<'a>(&'a AtomicU32);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -126,6 +141,8 @@ impl LockSystem for Faulty {
 
     async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
         self.released.fetch_add(1, Ordering::SeqCst);
+        self.releasing.fetch_add(1, Ordering::SeqCst);
+        let _under_way = UnderWay(&self.releasing);
         fault(&self.releases)
             .befalls(self.system.release(claim, mode))
             .await
@@ -148,6 +165,92 @@ async fn what_an_ask_without_an_answer_got_is_given_back() -> Result<()> {
         !is_taken(&service, &["a"]).await?,
         "the grant was left behind"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_ask_that_was_not_sent_is_not_given_back() -> Result<()> {
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.asks, Fault::NoTurn);
+    let refused = service.acquire(wish(&["a"])).await;
+    ensure!(
+        matches!(refused, Err(LockError::TooManyWaiters { .. })),
+        "{refused:?}"
+    );
+    ensure!(service.settle(PATIENCE).await);
+    ensure!(network.releases() == 0, "{} releases", network.releases());
+    Ok(())
+}
+
+/// However many asks an outage left unanswered, its end is not met with all their releases at once; and each is given
+/// back.
+#[tokio::test]
+async fn few_of_many_unanswered_releases_are_sent_again_at_a_time() -> Result<()> {
+    const MANY: usize = 200;
+    const AT_A_TIME: u32 = 16;
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.asks, Fault::ReplyLost);
+    set(&network.releases, Fault::Unsent);
+    let names: Vec<String> = (0..MANY).map(|number| format!("key {number}")).collect();
+    for name in &names {
+        ensure!(is_unavailable(&service.acquire(at_once(&[name])).await));
+    }
+    eventually("all are being sent again", async || {
+        network.releases() as usize > 3 * MANY
+    })
+    .await?;
+    set(&network.releases, Fault::Hangs);
+    let under_way = || network.releasing.load(Ordering::SeqCst);
+    let mut most = 0;
+    for round in 1..=2 {
+        let before = network.releases();
+        eventually("others get their turns", async || {
+            most = most.max(under_way());
+            network.releases() >= before + AT_A_TIME * round
+        })
+        .await?;
+    }
+    ensure!(most == AT_A_TIME, "{most} at a time");
+
+    set(&network.releases, Fault::None);
+    ensure!(service.settle(PATIENCE).await);
+    set(&network.asks, Fault::None);
+    for name in &names {
+        ensure!(
+            !is_taken(&service, &[name]).await?,
+            "{name} was left behind"
+        );
+    }
+    Ok(())
+}
+
+/// Each of them is a task. The leases of the others run out.
+#[tokio::test]
+async fn a_limited_number_of_unanswered_releases_is_sent_again() -> Result<()> {
+    const MOST: usize = 10_000;
+    const MORE: usize = 5;
+    let network = Faulty::new();
+    let service = LockService::new(network.clone());
+    set(&network.asks, Fault::ReplyLost);
+    set(&network.releases, Fault::Hangs);
+    let names: Vec<String> = (0..MOST + MORE).map(|number| number.to_string()).collect();
+    for name in &names {
+        ensure!(is_unavailable(&service.acquire(at_once(&[name])).await));
+    }
+    eventually("all first tries have ended", async || {
+        network.releases() as usize > MOST + MORE && network.releasing.load(Ordering::SeqCst) <= 16
+    })
+    .await?;
+    set(&network.releases, Fault::None);
+    ensure!(service.settle(PATIENCE).await);
+    set(&network.asks, Fault::None);
+    let mut left = 0;
+    for name in &names {
+        left += usize::from(is_taken(&service, &[name]).await?);
+    }
+    ensure!(left == MORE, "{left} were left to run out");
     Ok(())
 }
 

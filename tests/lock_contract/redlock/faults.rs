@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{
-    Answer, LockError, LockService, LockSystem as _, ReleaseOutcome, Released, Renewal, Trips,
-    Wish, systems::Redlock,
+    Answer, Claim, LockError, LockService, LockSystem as _, ReleaseOutcome, Released, Renewal,
+    Trips, Wish, systems::Redlock,
 };
 
 use super::{
@@ -134,6 +134,35 @@ async fn nodes_that_hang_are_unavailable_within_the_wait_limit_and_work_when_the
         until_available(&pair.ana, &["a"]).await?;
         until_available(&pair.ben, &["a"]).await?;
         nodes.until_free().await?;
+    }
+    Ok(())
+}
+
+/// Who got no turn has sent nothing, and nothing is given back for it.
+#[tokio::test]
+async fn who_gets_no_turn_at_nodes_that_hang_is_told_so() -> Result<()> {
+    let (pair, mut nodes) = connect().await?;
+    drop(get(&pair.ana, at_once(&["a"])).await?);
+    for node in 0..5 {
+        nodes.pause(node)?;
+    }
+    let asking: Vec<_> = (0..64)
+        .map(|number| {
+            let (ana, claim) = (pair.ana.clone(), claim(&[&format!("key {number}")], LONG));
+            tokio::spawn(async move { ana.system().ask(&claim).await })
+        })
+        .collect();
+    let hasty = Claim {
+        patience: Duration::from_millis(20),
+        ..claim(&["a"], LONG)
+    };
+    eventually("the turns are taken", async || {
+        let answer = pair.ana.system().ask(&hasty).await;
+        answer == Err(LockError::TooManyWaiters { limit: 64 })
+    })
+    .await?;
+    for one in asking {
+        ensure!(is_unavailable(&one.await?));
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ impl LockSystem for DynamoDb {
     async fn ask(&self, claim: &Claim) -> Result<Answer, LockError> {
         let limit = Limit::new(claim.patience);
         let turn = timeout_at(limit.until, self.asks.acquire()).await;
-        let _turn = turn.map_err(|_| self.table.link.no_answer(limit))?;
+        let _turn = turn.map_err(|_| LockError::TooManyWaiters { limit: MOST_ASKS })?;
         let sent = Instant::now();
         let mut tokens: HashMap<&Key, Token> = HashMap::new();
         for key in self.watch.held_first(&claim.keys) {

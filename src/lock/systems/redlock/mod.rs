@@ -130,9 +130,7 @@ impl LockSystem for Redlock {
         let began = Instant::now();
         let until = lease::deadline(began, claim.ttl).min(began + claim.patience);
         let Ok(_turn) = timeout_at(until, self.turns.acquire()).await else {
-            return Err(LockError::unavailable(format!(
-                "more than {MOST_CLAIMS} claims of this process wait for the nodes"
-            )));
+            return Err(LockError::TooManyWaiters { limit: MOST_CLAIMS });
         };
         self.with_mark(until, |mark| self.ask_again_once(mark, claim, until))
             .await
