@@ -407,6 +407,34 @@ async fn what_a_refused_ask_got_is_given_back_at_once() -> Result<()> {
     Ok(())
 }
 
+/// Somebody frees one of two keys between the two phases, as a stale blind release does. The other one is still there.
+#[tokio::test]
+async fn who_lost_one_of_two_keys_between_the_phases_gives_the_other_one_back() -> Result<()> {
+    let (pair, mut nodes) = connect().await?;
+    drop(get(&pair.ana, at_once(&["a", "b"])).await?);
+    nodes.until_free().await?;
+    nodes.kill(3).await?;
+    nodes.kill(4).await?;
+    nodes.pause(2)?;
+    let asking = tokio::spawn({
+        let ana = pair.ana.clone();
+        async move { ana.system().ask(&claim(&["a", "b"], LONG)).await }
+    });
+    for node in [0, 1] {
+        eventually("the first phase is over there", async || {
+            nodes.has(node, "a").await.unwrap_or(false)
+        })
+        .await?;
+        nodes
+            .run::<()>(node, &["DEL", "{doublebook}:redlock:lock:a"])
+            .await?;
+    }
+    nodes.resume(2)?;
+    let answer = soon("it is told", asking).await???;
+    ensure!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    nodes.until_free().await
+}
+
 /// Bug 24: a renewal makes no key where there is none.
 #[tokio::test]
 async fn a_renewal_does_not_bring_a_key_back_to_a_node_that_lost_it() -> Result<()> {

@@ -39,7 +39,7 @@ struct Asking {
     answers: Answers<Ballot>,
     /// The nodes whose answers are under way, waited for or not.
     under_way: BTreeSet<usize>,
-    /// The nodes that may have set the key.
+    /// The nodes that may have a key of the claim. One at which a key has lapsed may still have another.
     touched: BTreeSet<usize>,
     blocked: Option<Blocked>,
     absences: Absences,
@@ -127,7 +127,7 @@ impl Asking {
         let vote = match answer {
             Ok((vote, blocked)) => {
                 self.blocked = self.blocked.take().or(blocked);
-                if matches!(vote, Vote::Taken { .. } | Vote::Lapsed) {
+                if matches!(vote, Vote::Taken { .. }) {
                     self.touched.remove(&node);
                 }
                 vote
@@ -186,7 +186,7 @@ impl Asking {
             loop {
                 tokio::select! {
                     Some((node, answer)) = self.answers.next() => {
-                        let free = matches!(answer, Ok((Vote::Taken { .. } | Vote::Lapsed, _)));
+                        let free = matches!(answer, Ok((Vote::Taken { .. }, _)));
                         if !free {
                             withdrawals.push(withdraw(node));
                         }
