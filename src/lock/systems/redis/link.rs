@@ -233,10 +233,42 @@ impl Failure {
         match self {
             Self::Connecting(_) | Self::Silence => false,
             Self::Request(error) => {
-                error.is_io_error()
-                    || error.is_unrecoverable_error()
-                    || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+                error.is_io_error() || error.is_unrecoverable_error() || is_of_a_replica(error)
             }
         }
+    }
+}
+
+/// Whether a server refuses to write because it is a replica. Before Redis 7, what is raised inside of a script is told as
+/// an error of the script, with its own words at the end.
+fn is_of_a_replica(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+        || error
+            .detail()
+            .is_some_and(|detail| detail.contains("READONLY"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first is what Redis 7 says to a script, the second what 5 and 6 say.
+    #[test]
+    fn a_server_that_became_a_replica_is_known_by_its_words() {
+        let told = |words: &str| {
+            let answer = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
+            let error = answer.extract_error().unwrap_err();
+            Failure::Request(error).ends_the_connection()
+        };
+        assert!(told(
+            "READONLY You can't write against a read only replica. script: a1, on @user_script:12."
+        ));
+        assert!(told(
+            "ERR Error running script (call to f_a1): @user_script:12: @user_script: 12: -READONLY You can't write \
+             against a read only replica."
+        ));
+        assert!(!told(
+            "ERR Error running script (call to f_a1): @user_script:12: WRONGTYPE Operation against a key"
+        ));
     }
 }
