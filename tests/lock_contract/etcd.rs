@@ -169,6 +169,22 @@ fn renewed(texts: &[&str]) -> Wish {
     }
 }
 
+/// Asks the lock system itself; it must refuse, at this key.
+async fn is_refused_at(at: &str, service: &LockService, claim: &Claim) -> Result<()> {
+    let answer = service.system().ask(claim).await?;
+    let refused = matches!(&answer, Answer::Refused { key: refused, .. } if *refused == key(at));
+    ensure!(refused, "{answer:?}");
+    Ok(())
+}
+
+/// Lets everything that is ready in this process run, however slow the machine is: each turn of the runtime, which has
+/// one thread, gets it one step on.
+async fn many_turns() {
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 fn token(held: &Held) -> Result<i64> {
     Ok(held.token(&key("a")).context("no token")?.get())
 }
@@ -403,6 +419,48 @@ async fn a_grant_that_is_carried_out_after_its_release_leaves_nothing() -> Resul
         );
         ensure!(is_confirmed(&held).await? && !is_taken(&ben, wanted).await?);
     }
+    Ok(())
+}
+
+/// A claim for several keys moves from one line to another; the request that does it is carried out once more, when the
+/// claim holds all of them.
+#[tokio::test]
+async fn a_move_that_is_carried_out_after_the_grant_takes_nothing_away() -> Result<()> {
+    let mut kept = start().await?;
+    let mut eye = kept.eye().await?;
+    let forwarder = Forwarder::start(kept.address()).await?;
+    let through = format!("http://{}", forwarder.address());
+    let ana = service(&[through, kept.server.url()])?;
+    let ben = service(&[kept.server.url()])?;
+    let (a, b) = (claim(&["a"], LONG), claim(&["b"], LONG));
+    let both = claim(&["a", "b"], LONG);
+    grant(&ben, &a).await?;
+    is_refused_at("a", &ana, &both).await?;
+    free(&ben, &a).await?;
+    grant(&ben, &b).await?;
+
+    // The question whether both are free reaches the server, and what is asked next hangs.
+    kept.server.pause()?;
+    let asks = tokio::spawn({
+        let (ana, both) = (ana.clone(), both.clone());
+        async move { is_refused_at("b", &ana, &both).await }
+    });
+    many_turns().await;
+    forwarder.keep();
+    kept.server.resume()?;
+    eventually("the move is under way", async || forwarder.kept() > 250).await?;
+    forwarder.lose();
+    soon("the other member moves it", asks).await???;
+    free(&ben, &b).await?;
+    grant(&ana, &both).await?;
+
+    let before = eye.places().await?;
+    ensure!(before.len() == 2, "{before:?}");
+    forwarder.deliver();
+    // It cannot be seen that a request changed nothing.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let after = eye.places().await?;
+    ensure!(before == after, "{before:?} became {after:?}");
     Ok(())
 }
 

@@ -84,8 +84,9 @@ impl Request<'_> {
         if known[key].is_some() {
             steps.push(self.get_own(key));
         }
+        // Carried out late, it must not take away what the claim holds by then.
         let elsewhere = (0..known.len()).filter(|&other| other != key && known[other].is_some());
-        steps.extend(elsewhere.map(|other| TxnOp::delete(self.place(other), None)));
+        steps.extend(elsewhere.map(|other| TxnOp::txn(self.delete(other, known[other]))));
         let (answers, revision) = match self.send(steps).await? {
             Read::Then { answers, revision } => (answers, revision),
             Read::TooLate(version) => return Ok(Found::TooLate(version)),
