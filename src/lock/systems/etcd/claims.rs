@@ -93,8 +93,10 @@ impl Entry {
 }
 
 impl Claims {
-    /// Notes that a claim is asked for at `since`, and tells what it has as far as this process knows.
-    pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Has {
+    /// Notes that a claim is asked for at `since`, and tells what it has as far as this process knows. `None` when the
+    /// session is over.
+    pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Option<Has> {
+        let uses = session.enter()?;
         let mut all = unpoisoned::lock(&self.all);
         let (has, watch, number, leaves) = match all.remove(&claim.owner) {
             Some(known) => (known.has(), known.watch, known.number, known.leaves),
@@ -121,12 +123,12 @@ impl Claims {
             watch,
             number,
             leaves,
-            _uses: session.enter(),
+            _uses: uses,
         };
         all.insert(claim.owner, entry);
         drop(all);
         self.entered.notify_one();
-        has
+        Some(has)
     }
 
     /// Notes that the last ask was answered.

@@ -101,7 +101,9 @@ impl Etcd {
         let mut failure = Failure::NoLease;
         for _ in 0..MOST_TURNS {
             let session = self.session(claim, until).await?;
-            let has = self.shared.claims.ask(claim, &session, asked);
+            let Some(has) = self.shared.claims.ask(claim, &session, asked) else {
+                continue;
+            };
             let request = self.shared.request(claim, &has, until);
             let found = request.ask(&has.places).await;
             if !matches!(found, Err(Failure::Silence | Failure::Member(_))) {

@@ -98,8 +98,12 @@ impl Session {
                 "a lease of {granted} s was granted instead of {seconds} s"
             )));
         }
-        Ok(Arc::new(Self {
-            lease: lease.id(),
+        Ok(Arc::new(Self::new(lease.id(), ttl, alone, since)))
+    }
+
+    fn new(lease: i64, ttl: Duration, alone: bool, since: Instant) -> Self {
+        Self {
+            lease,
             ttl,
             alone,
             users: Gauge::default(),
@@ -109,7 +113,7 @@ impl Session {
                 over: false,
                 barrier: 0,
             }),
-        }))
+        }
     }
 
     /// From when the lease counts.
@@ -128,14 +132,22 @@ impl Session {
         !state.is_over(self.ttl / 2)
     }
 
-    /// Counts a claim that uses it, until the result is dropped.
-    pub(super) fn enter(&self) -> Counted {
-        unpoisoned::lock(&self.state).used = Instant::now();
-        self.users.enter()
+    /// Counts a claim that uses it, until the result is dropped; `None` when it is over.
+    pub(super) fn enter(&self) -> Option<Counted> {
+        let mut state = unpoisoned::lock(&self.state);
+        if state.is_over(self.ttl) {
+            return None;
+        }
+        state.used = Instant::now();
+        // Still locked, or it could end as an idle one in between.
+        Some(self.users.enter())
     }
 
-    fn is_idle(&self) -> bool {
-        self.users.get() == 0 && unpoisoned::lock(&self.state).used + IDLE <= Instant::now()
+    /// Ends it when nobody has used it for a while, and says whether it is over.
+    fn end_if_idle(&self) -> bool {
+        let mut state = unpoisoned::lock(&self.state);
+        state.over |= self.users.get() == 0 && state.used + IDLE <= Instant::now();
+        state.is_over(self.ttl)
     }
 
     /// The server no longer knows the lease, or shall soon.
@@ -190,7 +202,7 @@ impl Session {
                 () = sleep_until(next) => {}
                 () = stop.cancelled() => break,
             }
-            if self.is_over() || self.is_idle() {
+            if self.end_if_idle() {
                 break;
             }
             let sent = Instant::now();
@@ -285,5 +297,26 @@ mod tests {
         for (wanted, raised) in [(10, 2000), (2000, 2000), (2001, 3000), (60_000, 60_000)] {
             assert_eq!(lease_time(ms(wanted)), ms(raised));
         }
+    }
+
+    fn shared_since(since: Instant) -> Session {
+        Session::new(1, Duration::from_secs(60), false, since)
+    }
+
+    #[test]
+    fn nobody_enters_a_lease_that_ended_as_an_idle_one() {
+        let session = shared_since(Instant::now() - IDLE);
+        assert!(session.is_fresh() && session.end_if_idle());
+        assert!(session.enter().is_none());
+    }
+
+    #[test]
+    fn a_lease_that_is_used_or_was_a_moment_ago_is_not_idle() {
+        let session = shared_since(Instant::now() - IDLE);
+        let user = session.enter();
+        assert!(user.is_some() && !session.end_if_idle());
+        drop(user);
+        assert!(!session.end_if_idle());
+        assert!(!shared_since(Instant::now()).end_if_idle());
     }
 }
