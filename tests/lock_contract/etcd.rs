@@ -692,6 +692,36 @@ async fn a_waiter_whose_lease_is_revoked_loses_its_place_and_is_not_granted_out_
     Ok(())
 }
 
+/// Its lease ended, and it was put anew under another one that lives on, which it was not told of.
+#[tokio::test]
+async fn a_waiter_that_was_put_anew_without_an_answer_is_taken_out_all_the_same() -> Result<()> {
+    let (pair, forwarder, kept) = forwarded().await?;
+    let mut eye = kept.eye().await?;
+    let held = claim(&["a"], LONG);
+    grant(&pair.ben, &held).await?;
+    let waits = Claim {
+        patience: Duration::from_secs(1),
+        ..claim(&["a"], LONG)
+    };
+    is_refused_at("a", &pair.ana, &waits).await?;
+    let before = eye.places().await?;
+    eye.0.lease_revoke(before[1].lease).await?;
+    grant(&pair.ana, &claim(&["b"], LONG)).await?;
+
+    forwarder.mute();
+    let silent = pair.ana.system().ask(&waits).await;
+    ensure!(is_unavailable(&silent), "{silent:?}");
+    eventually("it was put anew all the same", async || {
+        let line = eye.places().await;
+        line.is_ok_and(|line| line.iter().any(|place| place.name == before[1].name))
+    })
+    .await?;
+    free(&pair.ana, &waits).await?;
+    let line = eye.places().await?;
+    ensure!(line.len() == 2 && line[0] == before[0], "{line:?}");
+    Ok(())
+}
+
 /// A lease that many claims share is older than what was granted under it last: a holder must not count on more than
 /// the server does.
 #[tokio::test]

@@ -170,31 +170,36 @@ impl Request<'_> {
     /// Takes the claim out of the line of all its keys, and says whether it stood in all of them. `in_doubt` when a
     /// request for it may yet be carried out.
     pub(super) async fn leave(self, places: &Places, in_doubt: bool) -> Result<bool, Failure> {
+        let deletions: Vec<Txn> = (0..places.len())
+            .map(|key| match in_doubt {
+                // A request without an answer may have put it anew.
+                true => self.delete_whatever_stands(key, places[key]),
+                false => self.delete(key, places[key]),
+            })
+            .collect();
         let keep_out = in_doubt && !self.session.is_over();
-        match self.take_out(places, keep_out).await {
+        match self.take_out(&deletions, keep_out).await {
             // The barrier hangs on the lease; without it, nothing late can be carried out anyway.
             Err(Failure::NoLease) if keep_out => {
                 self.session.end();
-                self.take_out(places, false).await
+                self.take_out(&deletions, false).await
             }
             answer => answer,
         }
     }
 
-    async fn take_out(self, places: &Places, keep_out: bool) -> Result<bool, Failure> {
-        if let (&[stood], false) = (places.as_slice(), keep_out) {
+    async fn take_out(self, deletions: &[Txn], keep_out: bool) -> Result<bool, Failure> {
+        if let ([deletion], false) = (deletions, keep_out) {
             // Flat, which costs the server less than a transaction within another.
-            let deletion = self.delete(0, stood);
-            let taken = self.link.txn(&deletion, self.until, Repeat::Never).await?;
+            let taken = self.link.txn(deletion, self.until, Repeat::Never).await?;
             return Ok(taken.answer.succeeded());
         }
-        self.take_out_together(places, keep_out).await
+        self.take_out_together(deletions, keep_out).await
     }
 
-    async fn take_out_together(self, places: &Places, keep_out: bool) -> Result<bool, Failure> {
-        let keys = places.len();
-        let deletions = (0..keys).map(|key| TxnOp::txn(self.delete(key, places[key])));
-        let mut steps: Vec<TxnOp> = deletions.collect();
+    async fn take_out_together(self, deletions: &[Txn], keep_out: bool) -> Result<bool, Failure> {
+        let keys = deletions.len();
+        let mut steps: Vec<TxnOp> = deletions.iter().cloned().map(TxnOp::txn).collect();
         if keep_out {
             let barrier = names::barrier(self.session.lease);
             steps.push(TxnOp::put(barrier.clone(), "", self.on_lease()));
@@ -262,6 +267,13 @@ impl Request<'_> {
         };
         let delete = TxnOp::delete(place, None);
         Txn::new().when([stands]).and_then([delete])
+    }
+
+    /// Deletes the claim's key also if another one stands there now, and tells the two apart. Only for a name that is
+    /// not used again.
+    fn delete_whatever_stands(&self, key: usize, stood: Option<i64>) -> Txn {
+        let delete = TxnOp::delete(self.place(key), None);
+        self.delete(key, stood).or_else([delete])
     }
 
     /// Nobody stands in the line, or this claim does and nobody before it.
