@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use doublebook::{
     lock::{
-        Answer, Claim, Held, LockError, LockService, Lost, ReleaseMode, ReleaseOutcome, Released,
-        Renewal, Wish, systems::Etcd,
+        Answer, Claim, Grant, Held, LockError, LockService, Lost, ReleaseMode, ReleaseOutcome,
+        Released, Renewal, Wish, systems::Etcd,
     },
     stack::{EtcdServer, Launcher},
 };
@@ -167,6 +167,12 @@ fn renewed(texts: &[&str]) -> Wish {
         ttl: SHORTEST,
         ..wish(texts)
     }
+}
+
+/// Asks the lock system itself in the background; it must grant.
+fn granting(service: &LockService, claim: &Claim) -> tokio::task::JoinHandle<Result<Grant>> {
+    let (service, claim) = (service.clone(), claim.clone());
+    tokio::spawn(async move { grant(&service, &claim).await })
 }
 
 /// Asks the lock system itself; it must refuse, at this key.
@@ -461,6 +467,46 @@ async fn a_move_that_is_carried_out_after_the_grant_takes_nothing_away() -> Resu
     tokio::time::sleep(Duration::from_millis(300)).await;
     let after = eye.places().await?;
     ensure!(before == after, "{before:?} became {after:?}");
+    Ok(())
+}
+
+/// Its lease was not kept alive for a while, as in an election: a new claim would begin under another one. It does not,
+/// since only the barrier of its own keeps the request out that is carried out after its release.
+#[tokio::test]
+async fn a_claim_in_doubt_asks_again_under_its_own_lease() -> Result<()> {
+    const LEASE: Duration = Duration::from_secs(12);
+    let mut kept = start().await?;
+    let mut eye = kept.eye().await?;
+    let forwarder = Forwarder::start(kept.address()).await?;
+    let through = format!("http://{}", forwarder.address());
+    let ana = service(&[through, kept.server.url()])?;
+    let other = Wish {
+        ttl: LEASE,
+        ..wish(&["other"])
+    };
+    let other = get(&ana, other).await?;
+    forwarder.keep();
+    let doubtful = claim(&["a"], LEASE);
+    let asks = granting(&ana, &doubtful);
+    eventually("the request is under way", async || forwarder.kept() > 250).await?;
+    forwarder.lose();
+    soon("the other member grants it", asks).await???;
+
+    kept.server.pause()?;
+    // Most of its time must be left for others to begin under it.
+    tokio::time::sleep(LEASE * 6 / 10).await;
+    let again = granting(&ana, &doubtful);
+    many_turns().await;
+    kept.server.resume()?;
+    soon("it is answered", again).await???;
+    let freed = free(&ana, &doubtful).await?;
+    ensure!(freed == Released::Released, "{freed:?}");
+
+    forwarder.deliver();
+    // It cannot be seen that a request changed nothing.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let line = eye.places().await?;
+    ensure!(line.len() == 1 && is_confirmed(&other).await?, "{line:?}");
     Ok(())
 }
 

@@ -87,6 +87,12 @@ impl Entry {
         self.leaves == 1 && !self.has().in_doubt
     }
 
+    /// Whether it may go on by its name under this session. A request in doubt could hang what goes by that name on the
+    /// old one again, with which it would end.
+    fn may_hang_on(&self, session: &Session) -> bool {
+        session.lease == self.has.session.lease || !self.has().in_doubt
+    }
+
     fn is_over(&self, now: Instant) -> bool {
         self.since + self.has.session.ttl <= now
     }
@@ -98,7 +104,8 @@ impl Claims {
     pub(super) fn ask(&self, claim: &Claim, session: &Arc<Session>, since: Instant) -> Option<Has> {
         let uses = session.enter()?;
         let mut all = unpoisoned::lock(&self.all);
-        let (has, watch, number, leaves) = match all.remove(&claim.owner) {
+        let known = all.remove(&claim.owner);
+        let (has, watch, number, leaves) = match known.filter(|known| known.may_hang_on(session)) {
             Some(known) => (known.has(), known.watch, known.number, known.leaves),
             None => {
                 let number = unpoisoned::lock(&self.numbers).take();
@@ -230,7 +237,10 @@ impl Claims {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::lock::key::Key;
 
     #[test]
     fn a_number_is_given_out_again_when_it_is_free_and_not_before() {
@@ -240,5 +250,30 @@ mod tests {
         numbers.give_back(first);
         assert_eq!(numbers.take(), first);
         assert!(![first, second].contains(&numbers.take()));
+    }
+
+    #[test]
+    fn a_claim_keeps_its_name_under_another_lease_unless_a_request_is_in_doubt() {
+        let ttl = Duration::from_secs(60);
+        let claim = Claim {
+            owner: Owner::random(),
+            keys: Key::parse("a").unwrap().into(),
+            ttl,
+            alone: false,
+            waits: true,
+            patience: ttl,
+        };
+        let claims = Claims::default();
+        let name_under = |lease| {
+            let session = Arc::new(Session::new(lease, ttl, false, Instant::now()));
+            let has = claims.ask(&claim, &session, Instant::now());
+            has.unwrap().name
+        };
+        let first = name_under(1);
+        claims.answered(claim.owner);
+        assert_eq!(name_under(2), first, "all was answered");
+        assert_eq!(name_under(2), first, "in doubt, under the same lease");
+        claims.answered(claim.owner);
+        assert_ne!(name_under(3), first, "the doubt stays");
     }
 }

@@ -124,13 +124,14 @@ impl Etcd {
         Err(failure)
     }
 
-    /// The lease that a claim hangs on: the one that it has, while that is fresh.
+    /// The lease that a claim hangs on: the one that it has, while that is fresh. One that has a request in doubt under
+    /// it stays until it is over, since only the barrier of its own lease keeps that request out.
     async fn session(&self, claim: &Claim, until: Instant) -> Result<Arc<Session>, Failure> {
         let ttl = session::lease_time(claim.ttl);
         let link = &self.shared.link;
-        let known = self.shared.claims.get(claim.owner).map(|has| has.session);
-        if let Some(known) = known {
-            if !claim.alone && known.is_fresh() {
+        if let Some(has) = self.shared.claims.get(claim.owner) {
+            let known = has.session;
+            if !claim.alone && (known.is_fresh() || has.in_doubt && !known.is_over()) {
                 return Ok(known);
             }
             // Nobody renews it while its claim waits.

@@ -101,7 +101,7 @@ impl Session {
         Ok(Arc::new(Self::new(lease.id(), ttl, alone, since)))
     }
 
-    fn new(lease: i64, ttl: Duration, alone: bool, since: Instant) -> Self {
+    pub(super) fn new(lease: i64, ttl: Duration, alone: bool, since: Instant) -> Self {
         Self {
             lease,
             ttl,
