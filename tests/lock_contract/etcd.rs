@@ -15,7 +15,7 @@ use doublebook::{
     },
     stack::{EtcdServer, Launcher},
 };
-use etcd_client::{Client, GetOptions};
+use etcd_client::{AlarmAction, AlarmType, Client, GetOptions};
 use nix::sys::statvfs::statvfs;
 use tempfile::TempDir;
 
@@ -115,6 +115,12 @@ impl Eye {
         Ok(names.collect())
     }
 
+    /// As if the cluster had no room left, or room again.
+    async fn is_full(&mut self, action: AlarmAction) -> Result<()> {
+        self.0.alarm(action, AlarmType::Nospace, None).await?;
+        Ok(())
+    }
+
     async fn leases(&mut self) -> Result<Vec<i64>> {
         let answer = self.0.leases().await?;
         Ok(answer.leases().iter().map(|lease| lease.id()).collect())
@@ -181,6 +187,27 @@ async fn is_refused_at(at: &str, service: &LockService, claim: &Claim) -> Result
     let refused = matches!(&answer, Answer::Refused { key: refused, .. } if *refused == key(at));
     ensure!(refused, "{answer:?}");
     Ok(())
+}
+
+/// Waits until a request for a lock is kept. What follows is lost: that it was given up.
+async fn keep_one(forwarder: &Forwarder) -> Result<()> {
+    /// The shortest one has 230 bytes; one that keeps a lease alive has less than 100.
+    const REQUEST: usize = 200;
+    eventually("a request is under way", async || {
+        forwarder.kept() > REQUEST
+    })
+    .await?;
+    forwarder.lose();
+    Ok(())
+}
+
+/// What was kept reaches the server, and is carried out. What the server answers is lost: written to a client that is
+/// gone it would end the connection, and sometimes the request with it.
+async fn deliver(forwarder: &Forwarder) {
+    forwarder.mute();
+    forwarder.deliver();
+    // It cannot be seen that a request changed nothing. What it does change is seen at once.
+    tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
 /// Lets everything that is ready in this process run, however slow the machine is: each turn of the runtime, which has
@@ -406,17 +433,14 @@ async fn a_grant_that_is_carried_out_after_its_release_leaves_nothing() -> Resul
             let (ana, wish) = (ana.clone(), at_once(wanted));
             async move { ana.acquire(wish).await }
         });
-        eventually("the request is under way", async || forwarder.kept() > 250).await?;
-        forwarder.lose();
+        keep_one(&forwarder).await?;
         match soon("it is answered, or given up", ask).await?? {
             Ok(held) if members == 2 => ensure!(held.release().await == ReleaseOutcome::Released),
             other => ensure!(members == 1 && is_unavailable(&other), "{other:?}"),
         }
         ensure!(ana.settle(PATIENCE).await);
         let before = revision(&mut eye).await?;
-        forwarder.deliver();
-        // It cannot be seen that a request changed nothing. Without the barrier it is seen at once what it changed.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        deliver(&forwarder).await;
         let (line, after) = (eye.places().await?, revision(&mut eye).await?);
         ensure!(
             line.len() == 1 && before == after,
@@ -454,19 +478,47 @@ async fn a_move_that_is_carried_out_after_the_grant_takes_nothing_away() -> Resu
     many_turns().await;
     forwarder.keep();
     kept.server.resume()?;
-    eventually("the move is under way", async || forwarder.kept() > 250).await?;
-    forwarder.lose();
+    keep_one(&forwarder).await?;
     soon("the other member moves it", asks).await???;
     free(&ben, &b).await?;
     grant(&ana, &both).await?;
 
     let before = eye.places().await?;
     ensure!(before.len() == 2, "{before:?}");
-    forwarder.deliver();
-    // It cannot be seen that a request changed nothing.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    deliver(&forwarder).await;
     let after = eye.places().await?;
     ensure!(before == after, "{before:?} became {after:?}");
+    Ok(())
+}
+
+/// The cluster had no room when the request was sent once more, and the first one is carried out when it has.
+#[tokio::test]
+async fn a_request_whose_repeat_was_refused_leaves_nothing_when_it_is_carried_out_late()
+-> Result<()> {
+    let kept = start().await?;
+    let mut eye = kept.eye().await?;
+    let forwarder = Forwarder::start(kept.address()).await?;
+    let through = format!("http://{}", forwarder.address());
+    let ana = service(&[through, kept.server.url()])?;
+    let other = get(&ana, wish(&["other"])).await?;
+    eye.is_full(AlarmAction::Activate).await?;
+    forwarder.keep();
+    let refused = claim(&["a"], LONG);
+    let asks = granting(&ana, &refused);
+    keep_one(&forwarder).await?;
+    let answer = soon("the other member refuses it", asks).await??;
+    ensure!(
+        answer
+            .as_ref()
+            .is_err_and(|error| error.to_string().contains("space")),
+        "{answer:?}"
+    );
+    eye.is_full(AlarmAction::Deactivate).await?;
+    free(&ana, &refused).await?;
+
+    deliver(&forwarder).await;
+    let line = eye.places().await?;
+    ensure!(line.len() == 1 && is_confirmed(&other).await?, "{line:?}");
     Ok(())
 }
 
@@ -488,8 +540,7 @@ async fn a_claim_in_doubt_asks_again_under_its_own_lease() -> Result<()> {
     forwarder.keep();
     let doubtful = claim(&["a"], LEASE);
     let asks = granting(&ana, &doubtful);
-    eventually("the request is under way", async || forwarder.kept() > 250).await?;
-    forwarder.lose();
+    keep_one(&forwarder).await?;
     soon("the other member grants it", asks).await???;
 
     kept.server.pause()?;
@@ -502,9 +553,7 @@ async fn a_claim_in_doubt_asks_again_under_its_own_lease() -> Result<()> {
     let freed = free(&ana, &doubtful).await?;
     ensure!(freed == Released::Released, "{freed:?}");
 
-    forwarder.deliver();
-    // It cannot be seen that a request changed nothing.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    deliver(&forwarder).await;
     let line = eye.places().await?;
     ensure!(line.len() == 1 && is_confirmed(&other).await?, "{line:?}");
     Ok(())

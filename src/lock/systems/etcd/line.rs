@@ -159,11 +159,8 @@ impl Request<'_> {
         // Reads, so that it is no write at the server, and linearizable ones, which comparisons alone would not be.
         let looks = (0..places.len()).map(|key| self.get_own(key));
         let txn = Txn::new().and_then(looks.collect::<Vec<_>>());
-        let read = self
-            .link
-            .txn(&txn, self.until, Repeat::AtEachMember)
-            .await?;
-        let found: Places = read.answer.op_responses().iter().map(created).collect();
+        let read = self.link.txn(&txn, self.until, Repeat::AtEachMember).await;
+        let found: Places = read.answer?.op_responses().iter().map(created).collect();
         Ok(found == *places && found.iter().all(Option::is_some))
     }
 
@@ -191,8 +188,8 @@ impl Request<'_> {
     async fn take_out(self, deletions: &[Txn], keep_out: bool) -> Result<bool, Failure> {
         if let ([deletion], false) = (deletions, keep_out) {
             // Flat, which costs the server less than a transaction within another.
-            let taken = self.link.txn(deletion, self.until, Repeat::Never).await?;
-            return Ok(taken.answer.succeeded());
+            let taken = self.link.txn(deletion, self.until, Repeat::Never).await;
+            return Ok(taken.answer?.succeeded());
         }
         self.take_out_together(deletions, keep_out).await
     }
@@ -206,8 +203,8 @@ impl Request<'_> {
             steps.push(TxnOp::get(barrier, None));
         }
         let txn = Txn::new().and_then(steps);
-        let taken = self.link.txn(&txn, self.until, Repeat::Never).await?;
-        let answers = taken.answer.op_responses();
+        let taken = self.link.txn(&txn, self.until, Repeat::Never).await;
+        let answers = taken.answer?.op_responses();
         if let Some(version) = answers.get(keys + 1).and_then(version) {
             self.session.raise_barrier(version);
         }
@@ -223,14 +220,12 @@ impl Request<'_> {
             .when([is_low])
             .and_then(steps)
             .or_else([TxnOp::get(barrier, None)]);
-        let reply = self
-            .link
-            .txn(&txn, self.until, Repeat::AtEachMember)
-            .await?;
+        let reply = self.link.txn(&txn, self.until, Repeat::AtEachMember).await;
+        // Also when the repeat was refused.
         if reply.in_doubt {
             self.claims.doubt(self.claim.owner);
         }
-        read(&reply.answer)
+        read(&reply.answer?)
     }
 
     fn folder(&self, key: usize) -> String {

@@ -47,7 +47,7 @@ pub(super) enum Repeat {
 /// What a transaction was answered.
 #[derive(Debug)]
 pub(super) struct Reply {
-    pub(super) answer: TxnResponse,
+    pub(super) answer: Result<TxnResponse, Failure>,
     /// It was sent before without an answer, and may yet be carried out once more.
     pub(super) in_doubt: bool,
 }
@@ -139,12 +139,7 @@ impl Link {
         self.made.load(Ordering::Relaxed)
     }
 
-    pub(super) async fn txn(
-        &self,
-        txn: &Txn,
-        until: Instant,
-        repeat: Repeat,
-    ) -> Result<Reply, Failure> {
+    pub(super) async fn txn(&self, txn: &Txn, until: Instant, repeat: Repeat) -> Reply {
         let before = *unpoisoned::lock(&self.last);
         let sent = AtomicU32::new(0);
         let answer = self
@@ -153,12 +148,14 @@ impl Link {
                 let txn = txn.clone();
                 async move { client.txn(txn).await }
             })
-            .await?;
-        self.compare(before, answer.header());
-        Ok(Reply {
+            .await;
+        if let Ok(answer) = &answer {
+            self.compare(before, answer.header());
+        }
+        Reply {
             answer,
             in_doubt: sent.into_inner() > 1,
-        })
+        }
     }
 
     /// Makes a lease.

@@ -300,8 +300,8 @@ impl LockSystem for Etcd {
         let link = &self.shared.link;
         let until = Instant::now() + SERVER_PATIENCE;
         let unavailable = |failure| link.unavailable(&failure, SERVER_PATIENCE);
-        let answer = link.txn(&txn, until, Repeat::AtEachMember).await;
-        let answers = answer.map_err(unavailable)?.answer.op_responses();
+        let reply = link.txn(&txn, until, Repeat::AtEachMember).await;
+        let answers = reply.answer.map_err(unavailable)?.op_responses();
         let Some(TxnOpResponse::Get(read)) = answers.last() else {
             let nonsense = Failure::Answer("the server's id was answered with nonsense".to_owned());
             return Err(unavailable(nonsense));

@@ -80,7 +80,7 @@ async fn last_of(
 ) -> Result<Option<Vec<u8>>, Failure> {
     let txn = Txn::new().and_then([TxnOp::get(key, options)]);
     let until = Instant::now() + BEGINNING;
-    let answer = link.txn(&txn, until, Repeat::AtEachMember).await?.answer;
+    let answer = link.txn(&txn, until, Repeat::AtEachMember).await.answer?;
     Ok(match answer.op_responses().first() {
         Some(TxnOpResponse::Get(read)) => read.kvs().first().map(|found| found.key().to_vec()),
         _ => None,
