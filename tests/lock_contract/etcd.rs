@@ -18,6 +18,7 @@ use doublebook::{
 use etcd_client::{AlarmAction, AlarmType, Client, GetOptions};
 use nix::sys::statvfs::statvfs;
 use tempfile::TempDir;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     forwarder::Forwarder,
@@ -585,6 +586,57 @@ async fn a_barrier_that_was_raised_keeps_out_nobody_who_asks_again() -> Result<(
     }
     ensure!(held.release().await == ReleaseOutcome::Released);
     eye.nothing_is_left().await
+}
+
+/// The barrier goes with its lease: who asks is not told that it was raised again and again.
+#[tokio::test]
+async fn a_lease_with_a_barrier_that_is_revoked_keeps_out_nobody_either() -> Result<()> {
+    let (pair, forwarder, kept) = forwarded().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    let mut eye = kept.eye().await?;
+    let lease = eye.places().await?[0].lease;
+    forwarder.mute();
+    ensure!(is_unavailable(&pair.ana.acquire(at_once(&["b"])).await));
+    ensure!(pair.ana.settle(PATIENCE).await);
+    eye.0.lease_revoke(lease).await?;
+    for wanted in [&["b"][..], &["c", "d"]] {
+        drop(get(&pair.ana, at_once(wanted)).await?);
+    }
+    ensure!(held.release().await == ReleaseOutcome::NotTheOwner);
+    Ok(())
+}
+
+/// What a claim has is deleted and made again at the server all the time. It is told that it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_changes_again_and_again_is_not_an_etcd_that_is_away() -> Result<()> {
+    let (pair, kept) = connect().await?;
+    let mut eye = kept.eye().await?;
+    let first = claim(&["a"], LONG);
+    grant(&pair.ana, &first).await?;
+    let both = claim(&["a", "b"], LONG);
+    is_refused_at("a", &pair.ben, &both).await?;
+    let own = eye.places().await?[1].name.clone();
+    free(&pair.ana, &first).await?;
+    let _churns: Vec<AbortOnDropHandle<()>> = (0..4)
+        .map(|_| {
+            let (mut client, own) = (eye.0.clone(), own.clone());
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                loop {
+                    let _ = client.delete(own.as_str(), None).await;
+                    let _ = client.put(own.as_str(), "", None).await;
+                }
+            }))
+        })
+        .collect();
+    let mut refused = 0;
+    for _ in 0..200 {
+        match pair.ben.system().ask(&both).await? {
+            Answer::Refused { .. } => refused += 1,
+            Answer::Granted(_) => {}
+        }
+    }
+    println!("{refused} of 200 were refused");
+    Ok(())
 }
 
 /// Bugs 5 and 8. Keep-alives and renewals that are not answered, and streams that are closed, are neither "kept" nor

@@ -333,7 +333,11 @@ fn read(answer: &TxnResponse) -> Result<Read, Failure> {
             answers,
             revision: revision.ok_or_else(nonsense)?,
         }),
-        (false, [barrier]) => version(barrier).map(Read::TooLate).ok_or_else(nonsense),
+        (false, [barrier]) => match version(barrier).ok_or_else(nonsense)? {
+            // It was raised before, or this would not have failed. It is gone, so is the lease that it hung on.
+            0 => Err(Failure::NoLease),
+            version => Ok(Read::TooLate(version)),
+        },
         (false, _) => Err(nonsense()),
     }
 }
