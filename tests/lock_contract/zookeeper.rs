@@ -338,6 +338,50 @@ async fn a_cut_connection_is_made_anew_and_the_session_goes_on() -> Result<()> {
     Ok(())
 }
 
+/// The client would name all that is watched to the server in more than one request, and lose the session.
+#[tokio::test]
+async fn a_cut_connection_does_not_end_the_session_of_many_waiters() -> Result<()> {
+    let Cable {
+        ana, ben, cable, ..
+    } = &Cable::with(LONG_SESSION).await?;
+    // Each path has 1600 bytes: 160 KiB.
+    let long = "é".repeat(250);
+    let names: Vec<String> = (0..100).map(|number| format!("{number} {long}")).collect();
+    let held = get(ana, wish(&["a"])).await?;
+    for name in &names {
+        grant(ben, &claim(&[name], LONG)).await?;
+        let answer = ana.system().ask(&claim(&[name], LONG)).await?;
+        ensure!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    }
+    let sessions = ana.system().connections();
+    cable.cut();
+    eventually("the lock can be confirmed", async || {
+        held.confirm().await == Ok(true)
+    })
+    .await?;
+    drop(get(ana, wish(&["b"])).await?);
+    ensure!(ana.system().connections() == sessions, "a new session");
+    Ok(())
+}
+
+/// It asks again.
+#[tokio::test]
+async fn a_waiter_that_nobody_wakes_is_let_in() -> Result<()> {
+    let (pair, _server) = connect(LONG_SESSION).await?;
+    let long = "é".repeat(250);
+    for number in 0..60 {
+        let name = format!("{number} {long}");
+        grant(&pair.ana, &claim(&[&name], LONG)).await?;
+        pair.ben.system().ask(&claim(&[&name], LONG)).await?;
+    }
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    let waits = waiter(&pair.ben);
+    eventually("somebody waits", async || pair.ben.waiting() == 1).await?;
+    held.release().await;
+    soon("it is let in", waits).await???.release().await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Result<()> {
     let Cable { ana, cable, .. } = &Cable::with(SESSION * 2).await?;

@@ -215,7 +215,8 @@ impl Inner {
         Ok(session)
     }
 
-    /// Makes sure that the waiters of the key are woken when this node goes; `false` if it has gone already.
+    /// Sees to it that the waiters of the key are woken when this node goes; `false` if it has gone already. Where too
+    /// many are watched this one is not: those who wait ask again by themselves.
     async fn watch(
         &self,
         place: &Place,
@@ -226,12 +227,16 @@ impl Inner {
         if place.is_watching(predecessor) {
             return Ok(true);
         }
+        let Some(room) = session.room_to_watch(predecessor) else {
+            return Ok(true);
+        };
         let Some(watcher) = session.watch(predecessor).await? else {
             return Ok(false);
         };
         let (wakeups, key) = (self.wakeups.clone(), key.clone());
         let watching = tokio::spawn(async move {
             watcher.changed().await;
+            drop(room);
             wakeups.wake(&key);
         });
         place.watches(predecessor.to_owned(), watching.abort_handle());

@@ -8,11 +8,17 @@
 //! carried out.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::time::timeout;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use zookeeper_client::{
     Acls, Client, CreateMode, Error, MultiReadResult, MultiWriteError, MultiWriteResult,
     OneshotWatcher, SessionInfo, SessionState, Stat,
@@ -24,11 +30,20 @@ const RECONNECTING: Duration = Duration::from_secs(1);
 /// How many nodes one request asks for: far below the megabyte that ZooKeeper answers at most.
 const NODES_PER_REQUEST: usize = 100;
 
+/// How many bytes the paths may have that are watched at once.
+///
+/// Over a new connection the client names them all to the server, in one request for each 128 KiB. All these requests
+/// have the same number, so it takes the answer to a second one for nonsense, with each new connection again, until the
+/// session is over. (zookeeper-client 0.11.2, `resend_watches`.) Half of that: it forgets a little later than we do.
+const MOST_WATCHED: usize = 64 * 1024;
+
 /// A session. Dropped, it is closed, and everything in it is gone at once; unless it was begun detached, then it
 /// lasts until its time is over.
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
+    /// One permit for each byte of the paths that may yet be watched.
+    room: Arc<Semaphore>,
     /// The client spoke nonsense or has failed: nothing more is to be expected of it.
     failed: AtomicBool,
 }
@@ -103,6 +118,7 @@ impl Session {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
+            room: Arc::new(Semaphore::new(MOST_WATCHED)),
             failed: AtomicBool::new(false),
         }
     }
@@ -332,6 +348,12 @@ impl Session {
             Err(Error::NoNode) => Ok(false),
             Err(error) => Err(self.trouble(error)),
         }
+    }
+
+    /// The room to watch a node, for as long as this is kept; `None` when too many are watched.
+    pub(super) fn room_to_watch(&self, path: &str) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(path.len()).ok()?;
+        self.room.clone().try_acquire_many_owned(bytes).ok()
     }
 
     /// Watches a node until it is deleted or the session ends; `None` if it is not there. (Reading it, rather than
