@@ -65,7 +65,7 @@ kinds! {
     SHUTTING_DOWN = "shutting-down", SERVICE_UNAVAILABLE, "This replica is stopping",
         "this replica is stopping; ask another one";
     TOO_MANY_ATTEMPTS = "too-many-attempts", SERVICE_UNAVAILABLE, "Too many attempts are under way",
-        "5000 attempts are under way on this replica";
+        "5000 attempts are under way on this replica, or as many ask a lock system as it takes at once";
     TOO_MANY_READERS = "too-many-readers", SERVICE_UNAVAILABLE, "Too many streams are read",
         "500 streams are read on this replica, or 100 rooms are watched; ask another one";
     RACE_NEEDS = "race-needs", CONFLICT, "The room lacks what this race needs",
