@@ -50,8 +50,10 @@ pub struct Guarantees {
     /// The shortest lease, in ms, with the server's default settings; shorter ones are raised to it.
     #[schema(required)]
     pub minimum_ttl_ms: Option<u32>,
-    /// Whether the settings `ttl_ms` and `renew` have a meaning.
+    /// Whether the setting `ttl_ms` has a meaning.
     pub ttl_applies: bool,
+    /// Whether a grant is a lease that ends unless it is renewed, so that the setting `renew` has a meaning.
+    pub renew_applies: bool,
     /// Whether the setting `release` = `blind` has a meaning.
     pub blind_release_applies: bool,
     /// What it promises, in one sentence.
@@ -143,6 +145,7 @@ const MUTEX: Guarantees = Guarantees {
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: false,
+    renew_applies: false,
     blind_release_applies: false,
     promise: "Excludes the tasks of one process, without any server.",
     cannot: "It does not exclude another replica at all: each has a mutex of its own.",
@@ -159,6 +162,7 @@ const REDIS: Guarantees = Guarantees {
     fair: true,
     minimum_ttl_ms: None,
     ttl_applies: true,
+    renew_applies: true,
     blind_release_applies: true,
     promise: "Excludes all replicas that use the same Redis, in the order in which they came, as long as nobody outlives its lease and Redis keeps its memory.",
     cannot: "It cannot stop a holder that was paused beyond its lease, and a Redis that loses its memory grants a held lock again; only the token catches both.",
@@ -175,6 +179,7 @@ const REDLOCK: Guarantees = Guarantees {
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: true,
+    renew_applies: true,
     blind_release_applies: true,
     promise: "Excludes all replicas as long as a majority of the nodes answers and remembers and their clocks run at about the same speed; a node that restarts empty does not vote until nothing depends on what it forgot.",
     cannot: "It cannot stop a holder that was paused beyond its lease, and clocks that jump, or a majority that forgets at once, can grant a held lock again; only the token catches that.",
@@ -189,6 +194,7 @@ const DYNAMODB: Guarantees = Guarantees {
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: true,
+    renew_applies: true,
     blind_release_applies: true,
     promise: "Excludes all replicas through one conditional update of a replicated item.",
     cannot: "It has no clock that decides, so waiters must watch a lease stand still for its whole time before they take it, and it wakes nobody.",
@@ -203,6 +209,7 @@ const TABLE: Guarantees = Guarantees {
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: true,
+    renew_applies: true,
     blind_release_applies: true,
     promise: "Excludes all replicas that share the database, by the database's clock, and is there whenever the data is.",
     cannot: "It cannot stop a holder that was paused beyond its lease without the token, serves replicas in no order, writes to the database at every try, and on SQLite wakes nobody.",
@@ -217,6 +224,7 @@ const ROW: Guarantees = Guarantees {
     fair: false,
     minimum_ttl_ms: None,
     ttl_applies: false,
+    renew_applies: false,
     blind_release_applies: false,
     promise: "Excludes everybody else at the rows themselves, and ends with the transaction, so that nothing can be written after it is lost.",
     cannot: "It cannot protect anything outside the database, keeps a connection and a transaction open for as long as it is held, and on SQLite it is one lock for the whole file, in no order between replicas.",
@@ -231,6 +239,7 @@ const ZOOKEEPER: Guarantees = Guarantees {
     fair: true,
     minimum_ttl_ms: Some(4_000),
     ttl_applies: false,
+    renew_applies: true,
     blind_release_applies: false,
     promise: "Excludes all replicas in the order in which they came, as long as a majority of the ensemble answers.",
     cannot: "It cannot stop a holder that is paused: its session ends at the server before it learns of it, and then only the token helps.",
@@ -245,6 +254,7 @@ const ETCD: Guarantees = Guarantees {
     fair: true,
     minimum_ttl_ms: Some(2_000),
     ttl_applies: true,
+    renew_applies: true,
     blind_release_applies: false,
     promise: "Excludes all replicas in the order in which they came, as long as a majority of the cluster answers.",
     cannot: "It cannot stop a holder that is paused: its lease ends at the server before it learns of it, and then only the token helps.",

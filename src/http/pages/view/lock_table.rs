@@ -14,7 +14,7 @@ pub struct LockRow {
     pub chosen: bool,
     /// What it guarantees.
     pub guarantees: &'static Guarantees,
-    /// Its shortest lease, or that it has none.
+    /// Its shortest lease, or whose it is, or that it has none.
     pub lease: String,
 }
 
@@ -31,9 +31,10 @@ pub fn lock_table(locks: &[ShownLock], chosen: &str) -> Vec<LockRow> {
 }
 
 fn lease(guarantees: &Guarantees) -> String {
-    match (guarantees.ttl_applies, guarantees.minimum_ttl_ms) {
-        (false, _) => "none".to_owned(),
-        (true, None) => "as set".to_owned(),
-        (true, Some(minimum)) => format!("at least {minimum} ms"),
+    match guarantees.minimum_ttl_ms {
+        _ if !guarantees.renew_applies => "none".to_owned(),
+        _ if !guarantees.ttl_applies => "the session's".to_owned(),
+        Some(minimum) => format!("at least {minimum} ms"),
+        None => "as set".to_owned(),
     }
 }

@@ -52,8 +52,18 @@ fn lock(switches: &Switches) -> String {
             } else {
                 "not renewed"
             };
-            format!("{name} · lease {} · {renewal}", seconds(switches.ttl_ms))
+            format!("{name} · lease{} · {renewal}", lease(switches))
         }
+    }
+}
+
+/// As long as it was set to, or longer where the system has a minimum.
+fn lease(switches: &Switches) -> String {
+    let guarantees = switches.lock.guarantees();
+    match guarantees.minimum_ttl_ms {
+        _ if !guarantees.ttl_applies => ": the session's".to_owned(),
+        Some(minimum) => format!(" at least {}", seconds(switches.ttl_ms.max(minimum))),
+        None => format!(" {}", seconds(switches.ttl_ms)),
     }
 }
 
@@ -124,6 +134,14 @@ mod tests {
     fn the_lock_is_said_with_what_it_has() {
         let mut switches = Switches::on(LockName::Redis);
         assert_eq!(lock(&switches), "redis · lease 2 s · renewed");
+        switches.lock = LockName::Zookeeper;
+        assert_eq!(
+            lock(&switches),
+            "zookeeper · lease: the session's · renewed"
+        );
+        switches.lock = LockName::Etcd;
+        switches.ttl_ms = 1000;
+        assert_eq!(lock(&switches), "etcd · lease at least 2 s · renewed");
         switches.lock = LockName::Row;
         assert_eq!(lock(&switches), "row · held until the transaction ends");
     }

@@ -160,7 +160,7 @@ pub fn switchboard(switches: &Switches, dialect: Dialect, locks: &[ShownLock]) -
             label: "Renewal",
             shows: "Whether a lease is renewed while it is held.",
             control: on_off(switches.renew),
-            note: now.about_lease(),
+            note: now.about_renewal(),
         },
         SwitchView {
             name: "wait_ms",
@@ -318,13 +318,13 @@ impl Now<'_> {
         self.without_locking().or_else(in_locks)
     }
 
-    fn about_lease(&self) -> Option<Note> {
+    fn about_renewal(&self) -> Option<Note> {
         let in_locks = || {
             let why = match self.switches.lock {
                 LockName::Mutex => "a mutex is held until it is let go",
                 _ => "it is held until the transaction ends",
             };
-            let has_none = !self.guarantees.ttl_applies;
+            let has_none = !self.guarantees.renew_applies;
             has_none.then(|| {
                 no_effect(format!(
                     "No effect with this lock: there is no lease, {why}."
@@ -335,7 +335,11 @@ impl Now<'_> {
     }
 
     fn about_ttl(&self) -> Option<Note> {
-        self.about_lease().or_else(|| {
+        self.about_renewal().or_else(|| {
+            if !self.guarantees.ttl_applies {
+                let why = "No effect with this lock: the lease is the session's time.";
+                return Some(no_effect(why));
+            }
             let ttl = self.switches.ttl_ms;
             let wanted = self.switches.think_ms * LEASE_TO_WORK;
             if let Some(minimum) = self.guarantees.minimum_ttl_ms.filter(|least| ttl < *least) {
@@ -405,10 +409,15 @@ mod tests {
         // Their nodes and keys are deleted by name, each of them an attempt's own.
         let idle_under = |lock| idle(&Switches::on(lock), Dialect::Postgres);
         assert_eq!(idle_under(LockName::Etcd), ["release"]);
-        // One session keeps all leases of a replica, for as long as the session's own timeout says.
+        // A lease there lasts as long as a session, whose own timeout says how long.
+        assert_eq!(idle_under(LockName::Zookeeper), ["release", "ttl_ms"]);
         assert_eq!(
-            idle_under(LockName::Zookeeper),
-            ["release", "ttl_ms", "renew"]
+            said(
+                &Switches::on(LockName::Zookeeper),
+                Dialect::Postgres,
+                "ttl_ms"
+            ),
+            "No effect with this lock: the lease is the session's time."
         );
     }
 
