@@ -79,7 +79,7 @@ function sayHello({ epoch: now }) {
     void reload();
   } else if (greeted) {
     void parts.refreshIfItCan();
-    void race.load();
+    void race.comesBack();
   }
   greeted = true;
 }
@@ -105,7 +105,7 @@ function sawAudit(audit) {
 
 /** Something was missed: all that can have changed is asked for again, and shown where it differs. */
 async function reload() {
-  const [state] = await Promise.all([ask(api), parts.refresh(), race.load()]).catch(() => [null]);
+  const [state] = await Promise.all([ask(api), parts.refresh(), race.comesBack()]).catch(() => [null]);
   if (!state || state.seats.length !== seats.all) {
     // The room is gone, or laid out anew: that is another page.
     location.reload();

@@ -42,6 +42,14 @@ export class LastRace {
     }
   }
 
+  /** The end of a race may have been missed. One that is under way still tells its end. */
+  comesBack() {
+    window.clearTimeout(this.#givingUp);
+    this.#running = null;
+    this.#markRunning();
+    return this.load();
+  }
+
   /** @param {{race: string, state: 'began' | 'ended'}} event */
   async change({ race, state }) {
     window.clearTimeout(this.#givingUp);

@@ -13,6 +13,7 @@ on_both_databases!(
     paused_holder_without_fence,
     paused_holder_with_fence,
     a_race_that_runs_is_said_to_run_and_another_is_refused,
+    a_race_that_ended_while_the_page_was_hidden_is_told,
     a_link_to_a_race_says_when_another_one_was_run_since,
 );
 
@@ -198,4 +199,30 @@ async fn a_race_that_runs_is_said_to_run_and_another_is_refused(database: Databa
     assert!(!browser.text("#races").await.contains(waits));
     let refused = "/races - Failed to load resource: the server responded with a status of 409";
     browser.was_well_behaved_but(&[refused]).await;
+}
+
+/// A page that is hidden closes its stream, so it never hears of the end.
+async fn a_race_that_ended_while_the_page_was_hidden_is_told(database: Database) {
+    let switches = json!({"ttl_ms": 3000, "wait_ms": 20_000});
+    let (world, room, browser) = opened(database, switches).await;
+    let page = browser.window().await;
+    // From here on it listens.
+    room.books("Zoe", "E8").await.is("booked");
+    browser.shows("E8", &["Zoe"]).await;
+    let theirs = room.clone();
+    let race = tokio::spawn(async move { theirs.race("paused-holder").await });
+    let waits = "another can start when it has ended";
+    browser.reads("#races", waits).await;
+
+    browser.opens_tab().await;
+    browser.opens(&world, A, &room).await;
+    let race = race.await.expect("it ends");
+    assert_eq!(race["attempts"].as_array().map(Vec::len), Some(2));
+    // Whoever has heard of what came after the end has heard of the end.
+    room.books("Zoe", "E7").await.is("booked");
+    browser.shows("E7", &["Zoe"]).await;
+    browser.turns_to(&page).await;
+    browser.has_raced("paused-holder").await;
+    assert!(!browser.text("#races").await.contains(waits));
+    browser.was_well_behaved().await;
 }
