@@ -3,6 +3,7 @@
 
 import { announce } from './page/announce.js';
 import { byId } from './page/dom.js';
+import { Meanwhile } from './page/meanwhile.js';
 import { Parts } from './page/parts.js';
 import { Pulse } from './page/pulse.js';
 import { ask } from './page/send.js';
@@ -32,17 +33,21 @@ void race.load();
 let epoch = Number(byId('main').dataset.epoch);
 let greeted = false;
 
+/** In milliseconds: the largest room on a slow machine takes some seconds. */
+const ANSWERS_WITHIN = 30_000;
+
 const pulse = new Pulse();
 const stream = new Stream(`${api}/live`);
+const meanwhile = new Meanwhile();
 
 /** @type {Record<string, (data: any) => void>} */
 const events = {
   hello: sayHello,
   step: (step) => race.step(step),
   ended: (ended) => race.ended(ended),
-  seats: ({ seats: changed }) => seats.change(changed),
-  wallets: ({ wallets }) => changeWallets(wallets),
-  audit: sawAudit,
+  seats: ({ seats: changed }) => meanwhile.hears(() => seats.change(changed)),
+  wallets: ({ wallets }) => meanwhile.hears(() => changeWallets(wallets)),
+  audit: (audit) => meanwhile.hears(() => sawAudit(audit)),
   switches: ({ epoch }) => sawEpoch(epoch),
   race: (event) => void race.change(event),
   replicas: (event) => replicas.change(event.replicas),
@@ -105,9 +110,14 @@ function sawAudit(audit) {
 
 /** Something was missed: all that can have changed is asked for again, and shown where it differs. */
 async function reload() {
-  const [state] = await Promise.all([ask(api), parts.refresh(), race.comesBack()]).catch(() => [null]);
-  if (!state || state.seats.length !== seats.all) {
-    // The room is gone, or laid out anew: that is another page.
+  const asksForRoom = () => ask(api, { signal: AbortSignal.timeout(ANSWERS_WITHIN) });
+  await Promise.all([meanwhile.asks(asksForRoom, show), parts.refresh(), race.comesBack()]).catch(() => location.reload());
+}
+
+/** @param {any} state the room */
+function show(state) {
+  if (state.seats.length !== seats.all) {
+    // Laid out anew: that is another page.
     location.reload();
     return;
   }

@@ -165,11 +165,6 @@ impl News {
         if before.is_some_and(|before| before.layout != after.layout) {
             news.events.push(gap());
         }
-        if before
-            .is_none_or(|before| (before.epoch, &before.switches) != (after.epoch, &after.switches))
-        {
-            news.whole(switches(after));
-        }
         let none = Seats::default();
         let seats = changed_seats(before.map_or(&none, |before| &before.seats), &after.seats);
         let whole = after.seats.list();
@@ -178,6 +173,12 @@ impl News {
         let wallets = after.wallets.iter().filter(|wallet| !old.contains(wallet));
         let wallets: Vec<_> = wallets.cloned().collect();
         news.part(before.is_none(), "wallets", &wallets, &after.wallets);
+        // Last: whoever has heard the epoch of a reset has heard which seats it freed.
+        if before
+            .is_none_or(|before| (before.epoch, &before.switches) != (after.epoch, &after.switches))
+        {
+            news.whole(switches(after));
+        }
         news
     }
 
@@ -235,6 +236,8 @@ pub(super) fn gap() -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::MoneySum;
+    use crate::lock::LockName;
 
     fn seats(sales: &[(&str, &str)]) -> Seats {
         let mut seats = Seats::default();
@@ -262,6 +265,48 @@ mod tests {
             ]
         );
         assert!(changed_seats(&after, &after).is_empty());
+    }
+
+    fn view(epoch: i64, seats: Seats) -> View {
+        View {
+            layout: Layout {
+                room_id: 1,
+                extent: (1, 4),
+                wallets: Vec::new(),
+            },
+            epoch,
+            switches: Switches::on(LockName::Redis),
+            seats,
+            wallets: Vec::new(),
+            audit: audit(),
+        }
+    }
+
+    fn audit() -> Audit {
+        Audit {
+            clean: true,
+            sentence: String::new(),
+            attempts: 0,
+            seats_sold_twice: Vec::new(),
+            money: MoneySum {
+                opened: Money::ZERO,
+                now: Money::ZERO,
+                difference: Money::ZERO,
+            },
+            wallets: Vec::new(),
+            negative_wallets: Vec::new(),
+            token_disorder: Vec::new(),
+            leases_left: None,
+        }
+    }
+
+    #[test]
+    fn a_new_epoch_is_told_after_the_seats_that_its_reset_freed() {
+        let before = view(1, seats(&[("A1", "Ana")]));
+        let after = view(2, Seats::default());
+        let news = News::between(Some(&before), &after);
+        let told: Vec<_> = news.events.iter().map(Event::name).collect();
+        assert_eq!(told, ["seats", "switches"]);
     }
 
     #[test]
