@@ -32,6 +32,8 @@ void race.load();
 
 let epoch = Number(byId('main').dataset.epoch);
 let greeted = false;
+/** As it was heard last: the toggle on the page is drawn later. */
+let locking = byId('toggle').querySelector('[role="switch"]')?.getAttribute('aria-checked') === 'true';
 
 /** In milliseconds: the largest room on a slow machine takes some seconds. */
 const ANSWERS_WITHIN = 30_000;
@@ -48,7 +50,7 @@ const events = {
   seats: ({ seats: changed }) => meanwhile.hears(() => seats.change(changed)),
   wallets: ({ wallets }) => meanwhile.hears(() => changeWallets(wallets)),
   audit: (audit) => meanwhile.hears(() => sawAudit(audit)),
-  switches: ({ epoch }) => sawEpoch(epoch),
+  switches: (told) => meanwhile.hears(() => sawSwitches(told)),
   race: (event) => void race.change(event),
   replicas: (event) => replicas.change(event.replicas),
   gap: () => void reload(),
@@ -89,8 +91,9 @@ function sayHello({ epoch: now }) {
   greeted = true;
 }
 
-/** The switches changed, or the room was reset. @param {number} now */
-function sawEpoch(now) {
+/** The switches changed, or the room was reset. @param {{epoch: number, switches: {locking: boolean}}} told */
+function sawSwitches({ epoch: now, switches }) {
+  locking = switches.locking;
   if (now !== epoch) {
     epoch = now;
     void parts.refreshIfItCan();
@@ -100,7 +103,7 @@ function sawEpoch(now) {
 /** @param {import('./parts/audit.js').Audit} audit */
 function sawAudit(audit) {
   const before = byId('audit').querySelector('.sentence')?.textContent;
-  changeAudit(audit, room);
+  changeAudit(audit, { room, locking });
   changeSum(audit);
   const after = byId('audit').querySelector('.sentence')?.textContent;
   if (before !== after) {
@@ -125,5 +128,6 @@ function show(state) {
   seats.change(state.seats.map((/** @type {any} */ seat) => ({ ...seat, buyers: twice.get(seat.seat) ?? (seat.buyer ? [seat.buyer] : []) })));
   const expected = new Map(state.audit.wallets.map((/** @type {any} */ off) => [off.wallet, off.expected]));
   changeWallets(state.wallets.map((/** @type {any} */ wallet) => ({ ...wallet, expected: expected.get(wallet.wallet) })));
+  locking = state.switches.locking;
   sawAudit(state.audit);
 }

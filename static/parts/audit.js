@@ -21,11 +21,10 @@ const MOST_UNFOLDED = 4;
 
 /**
  * @param {Audit} audit
- * @param {string} room
+ * @param {{room: string, locking: boolean}} of
  */
-export function changeAudit(audit, room) {
+export function changeAudit(audit, { room, locking }) {
   const place = byId('audit');
-  const locking = byId('toggle').querySelector('[role="switch"]')?.getAttribute('aria-checked') === 'true';
   place.className = `verdict ${audit.clean ? 'clean' : 'wrong'}`;
   const sentence = place.querySelector('.sentence');
   if (sentence?.textContent !== `${mark(audit)} ${audit.sentence}.`) {

@@ -13,9 +13,12 @@ async fn a_click_switches_locking_for_the_whole_room(database: Database) {
     let browser = Browser::starts().await;
     browser.opens(&world, A, &room).await;
     browser.reads("#toggle", "Locking is on").await;
-    for (locking, says) in [(false, "Locking is off"), (true, "Locking is on")] {
+    let off = ("Locking is off", "now nothing keeps the buyers apart");
+    let on = ("Locking is on", "Then switch locking off");
+    for (locking, (says, hint)) in [(false, off), (true, on)] {
         browser.clicks("#toggle .flip").await;
         browser.reads("#toggle", says).await;
+        browser.reads("#audit", hint).await;
         let flip = browser.element("#toggle .flip").await;
         let checked = flip.attr("aria-checked").await.expect("a switch");
         assert_eq!(checked, Some(locking.to_string()));
