@@ -60,9 +60,12 @@ export class Parts extends EventTarget {
   /** @param {string[]} attempts */
   #address(attempts) {
     const query = new URLSearchParams(attempts.map((attempt) => ['attempt', attempt]));
-    const view = new URLSearchParams(location.search).get('view');
-    if (view) {
-      query.set('view', view);
+    const own = new URLSearchParams(location.search);
+    for (const name of ['view', 'race']) {
+      const value = own.get(name);
+      if (value) {
+        query.set(name, value);
+      }
     }
     return `/rooms/${encodeURIComponent(this.room)}/parts?${query}`;
   }

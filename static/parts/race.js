@@ -27,8 +27,7 @@ export class LastRace {
     this.parts = parts;
     this.races = byId('races');
     this.note = this.races.querySelector('h2 span')?.textContent ?? '';
-    // The place of the diagram comes and goes with the race.
-    parts.addEventListener('fresh', () => this.#markRunning());
+    parts.addEventListener('fresh', () => this.#findPlace());
   }
 
   /** Asks for the last race and draws it; where the page tells of none, there is none to ask for. */
@@ -106,6 +105,14 @@ export class LastRace {
       this.#diagram = new Diagram(place, { room: this.room });
     }
     this.#diagram.show(race, { live });
+  }
+
+  /** The place of the diagram comes and goes with the race, and one that is new is empty. */
+  #findPlace() {
+    this.#markRunning();
+    if (this.#running === null && this.#diagram?.place !== document.getElementById('diagram')) {
+      void this.load();
+    }
   }
 
   #markRunning() {

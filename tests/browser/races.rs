@@ -49,6 +49,15 @@ async fn a_link_to_a_race_says_when_another_one_was_run_since(database: Database
         .reads("#race .warning", "Another race was run since")
         .await;
     browser.reads("#race h2", "Crossing transfers").await;
+    browser.has_drawn_the_race().await;
+
+    // What is drawn anew meanwhile takes neither the words away nor the drawing.
+    browser.clicks("#toggle .flip").await;
+    browser.reads("#toggle", "Locking is off").await;
+    browser
+        .reads("#race .warning", "Another race was run since")
+        .await;
+    browser.has_drawn_the_race().await;
     browser.was_well_behaved().await;
 }
 
