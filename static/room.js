@@ -15,7 +15,7 @@ import { Replicas, sayBroken, sayConnected } from './parts/replicas.js';
 import { makeGrid } from './parts/seat_grid.js';
 import { makeList } from './parts/seat_list.js';
 import { SeatMap } from './parts/seat_map.js';
-import { changeSum, changeWallets } from './parts/wallets.js';
+import { changeSum, changeWallets, hasWallets } from './parts/wallets.js';
 
 const { room = '', me = '' } = byId('main').dataset;
 const api = `/api/rooms/${encodeURIComponent(room)}`;
@@ -119,7 +119,8 @@ async function reload() {
 
 /** @param {any} state the room */
 function show(state) {
-  if (state.seats.length !== seats.all) {
+  const names = state.seats.map((/** @type {any} */ { seat }) => seat);
+  if (!seats.has(names) || !hasWallets(state.wallets)) {
     // Laid out anew: that is another page.
     location.reload();
     return;

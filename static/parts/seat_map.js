@@ -28,6 +28,11 @@ export class SeatMap extends EventTarget {
     return this.#rows.get(letters)?.cells[Number(seat.slice(letters.length))];
   }
 
+  /** Whether these are the seats of the map. @param {string[]} seats */
+  has(seats) {
+    return seats.length === this.all && seats.every((seat) => this.cell(seat));
+  }
+
   /** Cells that are sold, in order. */
   sold() {
     return [...this.table.querySelectorAll('td.sold')];

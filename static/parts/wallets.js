@@ -4,9 +4,20 @@ import { byId, make, setText } from '../page/dom.js';
 
 /** @typedef {{wallet: string, balance: string, expected?: string | null}} Wallet */
 
+/** The rows by the names of their wallets. */
+function byName() {
+  return new Map([...byId('wallets').querySelectorAll('.balances tbody tr')].map((row) => [row.querySelector('bdi')?.textContent ?? '', row]));
+}
+
+/** Whether the page has these wallets, and no others. @param {Wallet[]} wallets */
+export function hasWallets(wallets) {
+  const rows = byName();
+  return wallets.length === rows.size && wallets.every(({ wallet }) => rows.has(wallet));
+}
+
 /** @param {Wallet[]} wallets */
 export function changeWallets(wallets) {
-  const rows = new Map([...byId('wallets').querySelectorAll('.balances tbody tr')].map((row) => [row.querySelector('bdi')?.textContent ?? '', row]));
+  const rows = byName();
   for (const wallet of wallets) {
     const row = rows.get(wallet.wallet);
     if (row) {

@@ -37,6 +37,9 @@ mod races;
 /// Two windows on two replicas, and many tabs.
 mod windows;
 
+/// A room that is laid out anew.
+mod anew;
+
 /// A room of ten thousand seats.
 mod large;
 

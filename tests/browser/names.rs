@@ -5,7 +5,10 @@ use serde_json::json;
 use crate::browser::Browser;
 use crate::support::{A, B, Database, World};
 
-on_both_databases!(names_are_text_wherever_they_come_from);
+on_both_databases!(
+    names_are_text_wherever_they_come_from,
+    wallets_that_differ_in_blanks_are_two,
+);
 
 const NAMES: [&str; 8] = [
     "<img src=x onerror=\"window.hurt=1\">",
@@ -17,6 +20,19 @@ const NAMES: [&str; 8] = [
     "👩‍👩‍👧‍👦 🏳️‍🌈",
     "Z\u{351}\u{36b}\u{343}a\u{334}l\u{337}g\u{308}o\u{489}",
 ];
+
+async fn wallets_that_differ_in_blanks_are_two(database: Database) {
+    let world = World::shared(database).await;
+    let wallets = ["a b", "a  b"].map(|name| json!({"name": name, "balance": "50.00"}));
+    let room = world.room_of("blanks", json!({"wallets": wallets})).await;
+    let browser = Browser::starts().await;
+    browser.opens(&world, A, &room).await;
+    browser.clicks("#wallets form button").await;
+    browser.reads("#attempt", "10.00").await;
+    assert_eq!(room.balance("a b").await, "40.00");
+    assert_eq!(room.balance("a  b").await, "60.00");
+    browser.was_well_behaved().await;
+}
 
 async fn names_are_text_wherever_they_come_from(database: Database) {
     let world = World::shared(database).await;
