@@ -12,6 +12,7 @@ const A_MOMENT = 80;
 export class Parts extends EventTarget {
   /** @type {string[]} */ #attempts = new URLSearchParams(location.search).getAll('attempt');
   /** @type {Promise<void> | null} */ #asking = null;
+  /** How often somebody wanted it. */ #wanted = 0;
 
   /** @param {string} room */
   constructor(room) {
@@ -28,8 +29,9 @@ export class Parts extends EventTarget {
     return this.refresh();
   }
 
-  /** Asks again, soon; whoever asks meanwhile waits for the same answer. */
+  /** Asks again, soon; whoever wants it meanwhile waits, too, for an answer to a question that was asked after that. */
   refresh() {
+    this.#wanted += 1;
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
     });
@@ -43,8 +45,8 @@ export class Parts extends EventTarget {
 
   async #ask() {
     await new Promise((soon) => setTimeout(soon, A_MOMENT));
-    const asked = this.#attempts;
-    const page = await askForPage(this.#address(asked));
+    const wanted = this.#wanted;
+    const page = await askForPage(this.#address(this.#attempts));
     for (const id of PARTS) {
       const [now, then] = [document.getElementById(id), page.getElementById(id)];
       if (now && then) {
@@ -52,7 +54,7 @@ export class Parts extends EventTarget {
       }
     }
     this.dispatchEvent(new Event('fresh'));
-    if (asked !== this.#attempts) {
+    if (wanted !== this.#wanted) {
       await this.#ask();
     }
   }

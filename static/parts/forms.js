@@ -18,8 +18,12 @@ export function enhanceForms(room, parts) {
     await parts.refresh();
   });
   const change = async (/** @type {Record<string, unknown>} */ switches) => {
-    await send('PATCH', `${api}/switches`, switches);
-    await parts.refresh();
+    try {
+      await send('PATCH', `${api}/switches`, switches);
+    } finally {
+      // A choice that was refused is shown as chosen until it is drawn anew.
+      await parts.refresh();
+    }
   };
   onSubmit('switches', (form) => change(switchesOf(changed(new FormData(form)))));
   onChange('switches', (name, value) => change(switchesOf([[name, value]])));
