@@ -54,6 +54,7 @@ impl<'a> Section<'a> {
             Order::AsGiven => self.given.iter().map(|row| vec![row.clone()]).collect(),
         };
         let last = asks.len() - 1;
+        let granted = granted(service.system().lease_time(self.room.switches.ttl()));
         self.holds = Holds::Leases(Vec::new());
         for (index, rows) in asks.into_iter().enumerate() {
             if index > 0 {
@@ -64,12 +65,11 @@ impl<'a> Section<'a> {
                 self.attempt.holds_all();
             }
             for (key, token) in held.tokens().iter() {
-                let granted = format!("granted for {} ms", self.room.switches.ttl_ms);
                 self.attempt.tell_granted(
                     key.to_string(),
                     token.map(|token| token.get()),
                     held.deadline().map(tokio::time::Instant::into_std),
-                    granted,
+                    granted.clone(),
                 );
             }
             if let Holds::Leases(leases) = &mut self.holds {
@@ -309,9 +309,28 @@ pub(super) fn lock_key(room: &Room, row: &RowId) -> Result<Key, SectionError> {
         .map_err(|error| SectionError::Internal(error.to_string()))
 }
 
+/// A system may raise the time that it is asked for, have one of its own, or none.
+fn granted(lease: Option<Duration>) -> String {
+    lease.map_or_else(
+        || "granted until it is given back".to_owned(),
+        |time| format!("granted for {} ms", time.as_millis()),
+    )
+}
+
 fn names(rows: &[RowId]) -> String {
     rows.iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_told_with_the_time_that_the_system_gives() {
+        assert_eq!(granted(Some(Duration::from_secs(4))), "granted for 4000 ms");
+        assert_eq!(granted(None), "granted until it is given back");
+    }
 }

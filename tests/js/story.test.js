@@ -38,6 +38,17 @@ test('until when a lease stands is taken from the step, where it says so', () =>
   assert.equal(Math.round(tell(one).attempts[0].leases[0].to), 401);
 });
 
+test('what is granted until it is given back does not end while its holder is paused', () => {
+  const one = race('paused-fence-off');
+  const granted = one.records[0].steps.find(({ kind }) => kind === 'granted');
+  assert.ok(granted);
+  granted.detail = 'granted until it is given back';
+  delete granted.until_ms;
+  const [ana] = tell(one).attempts;
+  assert.equal(ana.leases[0].end, 'released');
+  assert.ok(ana.leases[0].to > ana.pauses[0].to);
+});
+
 test('a key of a lock and a row are the same thing, several in one text too', () => {
   const story = tell(race('crossing-on'));
   assert.deepEqual(story.rows, ['wallet/alice', 'wallet/bob']);
