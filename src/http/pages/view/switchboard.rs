@@ -266,7 +266,7 @@ impl Now<'_> {
         };
         let rest = match self.switches.fencing {
             Fencing::Off => ".",
-            _ => "; a write still asks that the switches have not changed since.",
+            _ => "; a write still asks that nobody has stamped the row since the switches changed.",
         };
         Some(no_effect(format!("Nothing to check now: {why}{rest}")))
     }
@@ -306,8 +306,8 @@ impl Now<'_> {
             LockName::Row => Some(no_effect(
                 "No effect with this lock: the database itself lets those wait who want a row.",
             )),
-            LockName::Dynamodb => Some(note(format!(
-                "{} wakes nobody on another replica: there, both ask again and again.",
+            LockName::Redlock | LockName::Dynamodb => Some(note(format!(
+                "{} wakes nobody: both ask again and again.",
                 self.switches.lock
             ))),
             LockName::Table => Some(note(
@@ -419,6 +419,16 @@ mod tests {
             ),
             "No effect with this lock: the lease is the session's time."
         );
+    }
+
+    #[test]
+    fn systems_that_wake_nobody_say_so() {
+        for lock in [LockName::Redlock, LockName::Dynamodb] {
+            assert_eq!(
+                said(&Switches::on(lock), Dialect::Postgres, "waiting"),
+                format!("{lock} wakes nobody: both ask again and again.")
+            );
+        }
     }
 
     #[test]
