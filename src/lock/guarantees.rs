@@ -25,7 +25,7 @@ pub enum LockName {
     Table,
     /// `SELECT … FOR UPDATE` on the business rows.
     Row,
-    /// Ephemeral sequential nodes in ZooKeeper.
+    /// Ephemeral nodes in ZooKeeper, ordered by their czxid.
     Zookeeper,
     /// A lease and a key in etcd.
     Etcd,
@@ -45,7 +45,7 @@ pub struct Guarantees {
     pub survives_loss_of_one_server: bool,
     /// Whether a holder is told of the loss by the system, before it asks. (Its own timer tells it in any case.)
     pub tells_of_loss: bool,
-    /// Whether waiters on different replicas are served in the order in which they came.
+    /// Whether waiters on different replicas who want one key are served in the order in which they came.
     pub fair: bool,
     /// The shortest lease, in ms, with the server's default settings; shorter ones are raised to it.
     #[schema(required)]
@@ -164,7 +164,7 @@ const REDIS: Guarantees = Guarantees {
     ttl_applies: true,
     renew_applies: true,
     blind_release_applies: true,
-    promise: "Excludes all replicas that use the same Redis, in the order in which they came, as long as nobody outlives its lease and Redis keeps its memory.",
+    promise: "Excludes all replicas that use the same Redis, serving those who want one key and wait to be told in the order in which they came, as long as nobody outlives its lease and Redis keeps its memory.",
     cannot: "It cannot stop a holder that was paused beyond its lease, and a Redis that loses its memory grants a held lock again; only the token catches both.",
 };
 
@@ -241,7 +241,7 @@ const ZOOKEEPER: Guarantees = Guarantees {
     ttl_applies: false,
     renew_applies: true,
     blind_release_applies: false,
-    promise: "Excludes all replicas in the order in which they came, as long as a majority of the ensemble answers.",
+    promise: "Excludes all replicas, serving those who want one key in the order in which they came, as long as a majority of the ensemble answers.",
     cannot: "It cannot stop a holder that is paused: its session ends at the server before it learns of it, and then only the token helps.",
 };
 
@@ -256,7 +256,7 @@ const ETCD: Guarantees = Guarantees {
     ttl_applies: true,
     renew_applies: true,
     blind_release_applies: false,
-    promise: "Excludes all replicas in the order in which they came, as long as a majority of the cluster answers.",
+    promise: "Excludes all replicas, serving those who want one key in the order in which they came, as long as a majority of the cluster answers.",
     cannot: "It cannot stop a holder that is paused: its lease ends at the server before it learns of it, and then only the token helps.",
 };
 

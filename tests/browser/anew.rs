@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::support::{A, B, Database, Room, World};
 
-on_both_databases!(as_many_seats_in_other_rows_are_shown, other_wallets_are_shown);
+on_both_databases!(
+    as_many_seats_in_other_rows_are_shown,
+    other_wallets_are_shown
+);
 
 async fn as_many_seats_in_other_rows_are_shown(database: Database) {
     let (room, browser) = opened(database, json!({"rows": 2, "columns": 3})).await;
