@@ -62,7 +62,7 @@ export class LastRace {
     }
     this.#running = null;
     this.#markRunning();
-    await this.parts.refresh();
+    await this.parts.refreshIfItCan();
     await this.load();
     const told = document.querySelector('#race .cause')?.textContent;
     announce('race', `The race has ended. ${told ?? ''}`);
