@@ -7,7 +7,7 @@ import { Meanwhile } from './page/meanwhile.js';
 import { Parts } from './page/parts.js';
 import { Pulse } from './page/pulse.js';
 import { ask } from './page/send.js';
-import { Stream } from './page/stream.js';
+import { Stream, pause } from './page/stream.js';
 import { changeAudit } from './parts/audit.js';
 import { enhanceForms } from './parts/forms.js';
 import { LastRace } from './parts/race.js';
@@ -37,6 +37,7 @@ let locking = byId('toggle').querySelector('[role="switch"]')?.getAttribute('ari
 
 /** In milliseconds: the largest room on a slow machine takes some seconds. */
 const ANSWERS_WITHIN = 30_000;
+let askingAgain = 0;
 
 const pulse = new Pulse();
 const stream = new Stream(`${api}/live`);
@@ -111,10 +112,24 @@ function sawAudit(audit) {
   }
 }
 
-/** Something was missed: all that can have changed is asked for again, and shown where it differs. */
-async function reload() {
+/**
+ * Something was missed: all that can have changed is asked for again, and shown where it differs; later once more, if it
+ * cannot be had now.
+ */
+async function reload(failures = 0) {
+  window.clearTimeout(askingAgain);
   const asksForRoom = () => ask(api, { signal: AbortSignal.timeout(ANSWERS_WITHIN) });
-  await Promise.all([meanwhile.asks(asksForRoom, show), parts.refresh(), race.comesBack()]).catch(() => location.reload());
+  try {
+    await Promise.all([meanwhile.asks(asksForRoom, show), parts.refresh(), race.comesBack()]);
+  } catch (problem) {
+    if (/** @type {import('./page/send.js').Problem} */ (problem).status === 404) {
+      // The room is gone: the page that says so is another one.
+      location.reload();
+      return;
+    }
+    window.clearTimeout(askingAgain);
+    askingAgain = window.setTimeout(() => void reload(failures + 1), pause(failures + 1, Math.random()));
+  }
 }
 
 /** @param {any} state the room */

@@ -13,6 +13,7 @@ on_both_databases!(
     a_page_whose_own_replica_stands_still_says_so,
     a_page_whose_own_replica_was_killed_goes_on_when_it_is_back,
     a_page_whose_own_replica_was_killed_leads_to_another,
+    a_page_that_cannot_have_the_room_asks_for_it_again,
 );
 
 /// From what happened to what the page says of the other replica.
@@ -116,6 +117,35 @@ async fn a_page_whose_own_replica_was_killed_leads_to_another(database: Database
     world.starts(A).await;
     browser.reads("#replicas", "A alive").await;
     browser.was_well_behaved_but(&BROKEN).await;
+}
+
+/// The room was reset while the page was hidden, so all of it is asked for when the page is seen again.
+async fn a_page_that_cannot_have_the_room_asks_for_it_again(database: Database) {
+    let world = World::shared(database).await;
+    let room = world.room("again").await.seen_from(B);
+    let browser = Browser::starts().await;
+    let page = browser.window().await;
+    browser.opens(&world, A, &room).await;
+    room.books("Zoe", "E8").on(B).await.is("booked");
+    browser.shows("E8", &["Zoe"]).await;
+    let fails_once = "const { fetch } = window;
+        window.fetch = (address, options) => {
+            if (!address.endsWith(arguments[0])) {
+                return fetch(address, options);
+            }
+            Object.assign(window, { fetch, hasFailed: true });
+            return Promise.reject(new TypeError('no answer'));
+        };";
+    let own = format!("/api/rooms/{}", room.name);
+    browser.asks(fails_once, vec![own.into()]).await;
+
+    browser.opens_tab().await;
+    room.resets().await;
+    browser.turns_to(&page).await;
+    browser.shows("E8", &[]).await;
+    // It is still the same page.
+    assert_eq!(browser.asks("return window.hasFailed", Vec::new()).await, true);
+    browser.was_well_behaved().await;
 }
 
 /// What the header says of replica B.
