@@ -58,16 +58,14 @@ const events = {
 };
 for (const [name, does] of Object.entries(events)) {
   stream.addEventListener(name, (event) => {
-    pulse.heard();
+    heard();
     does(/** @type {CustomEvent} */ (event).detail);
   });
 }
-stream.addEventListener('open', () => {
-  pulse.heard();
-  sayConnected(replicas);
-});
+stream.addEventListener('open', heard);
 pulse.addEventListener('gone', () => sayBroken(replicas));
-pulse.addEventListener('back', () => sayConnected(replicas));
+// That the replica answers does not tell that its stream is still there.
+pulse.addEventListener('back', () => stream.reopen());
 stream.addEventListener('broken', (event) => {
   // One that breaks off once comes back at once; nobody needs to know.
   if (/** @type {CustomEvent} */ (event).detail > 1) {
@@ -76,6 +74,12 @@ stream.addEventListener('broken', (event) => {
 });
 stream.start();
 pulse.start();
+
+/** The stream has told something. */
+function heard() {
+  pulse.heard();
+  sayConnected(replicas);
+}
 
 /**
  * What follows tells how the room stands, but for seats that are free: if it was reset meanwhile, all is asked for.

@@ -4,7 +4,7 @@ const QUIET_FOR = 5_000;
 const ANSWERS_WITHIN = 2_500;
 const LOOK_EVERY = 1_000;
 
-/** Tells `gone` when the replica does not answer, and `back` when it does again. */
+/** Tells `gone` when the replica does not answer, and `back` when it does again and nothing was heard before. */
 export class Pulse extends EventTarget {
   #heard = Date.now();
   #asking = false;
@@ -17,10 +17,7 @@ export class Pulse extends EventTarget {
   /** Something came from the replica. */
   heard() {
     this.#heard = Date.now();
-    if (this.#gone) {
-      this.#gone = false;
-      this.dispatchEvent(new Event('back'));
-    }
+    this.#gone = false;
   }
 
   async #look() {
@@ -31,7 +28,11 @@ export class Pulse extends EventTarget {
     this.#asking = true;
     try {
       await fetch('/healthz', { signal: AbortSignal.timeout(ANSWERS_WITHIN) });
+      const back = this.#gone;
       this.heard();
+      if (back) {
+        this.dispatchEvent(new Event('back'));
+      }
     } catch {
       this.#gone = true;
       this.dispatchEvent(new Event('gone'));

@@ -27,6 +27,12 @@ export class Stream extends EventTarget {
     this.#seenOrHidden();
   }
 
+  /** After a silence it may be dead without knowing. */
+  reopen() {
+    this.#close();
+    this.#seenOrHidden();
+  }
+
   #seenOrHidden() {
     if (document.visibilityState === 'hidden') {
       this.#close();
