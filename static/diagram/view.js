@@ -56,6 +56,11 @@ export class Diagram {
    * @param {{live?: boolean}} [how] live: while it runs, when no cause can be told yet
    */
   show(race, { live = false } = {}) {
+    const isShown = this.live === false && this.#race?.records[0]?.attempt === race.records[0]?.attempt;
+    if (!live && isShown) {
+      // Asked for once more: its zoom stays, and the focus in it.
+      return;
+    }
     if (!live && this.#race !== race) {
       this.#zoom = 1;
       this.#row = undefined;

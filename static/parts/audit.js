@@ -41,15 +41,25 @@ const mark = ({ clean }) => (clean ? '✓' : '✗');
 /** @param {HTMLElement} place @param {HTMLLIElement[]} lines @param {Audit} audit */
 function showDetails(place, lines, audit) {
   const was = place.querySelector(':scope > .details, :scope > details');
-  const wasOpen = was instanceof HTMLDetailsElement && was.open;
-  was?.remove();
   if (lines.length === 0) {
+    was?.remove();
     return;
   }
   const list = make('ul', { class: 'details' }, ...lines);
   const folded = audit.seats_sold_twice.length + audit.wallets.length + audit.token_disorder.length > MOST_UNFOLDED;
-  const shown = folded ? make('details', { open: wasOpen }, make('summary', {}, 'Which seats and wallets'), list) : list;
-  place.querySelector('.sentence')?.after(shown);
+  // What does not differ stays: the focus may be there.
+  const foldStays = folded && was instanceof HTMLDetailsElement;
+  const old = foldStays ? was.querySelector('.details') : was;
+  if (old?.isEqualNode(list)) {
+    return;
+  }
+  const shown = folded && !foldStays ? make('details', {}, make('summary', {}, 'Which seats and wallets'), list) : list;
+  old?.remove();
+  if (foldStays) {
+    was.append(shown);
+  } else {
+    place.querySelector('.sentence')?.after(shown);
+  }
 }
 
 /** @param {Audit} audit @param {string} room @returns {HTMLLIElement[]} */

@@ -30,7 +30,7 @@ async fn opened(database: Database, switches: Value) -> (World, Room, Browser) {
 }
 
 async fn a_link_to_a_race_says_when_another_one_was_run_since(database: Database) {
-    let (world, _, browser) = opened(database, json!({"think_ms": 50})).await;
+    let (world, room, browser) = opened(database, json!({"think_ms": 50})).await;
     browser.races("one-seat").await;
     let link = "return document.querySelector('#diagram .saving a').href";
     let link = browser.asks(link, Vec::new()).await;
@@ -40,6 +40,23 @@ async fn a_link_to_a_race_says_when_another_one_was_run_since(database: Database
     browser.goes_to(link).await;
     browser.has_drawn_the_race().await;
     assert_eq!(browser.count("#race .warning").await, 0);
+
+    // It is asked for once more, and stays as it was looked at.
+    browser
+        .clicks("#diagram button[aria-label='Zoom in']")
+        .await;
+    let width = "return document.querySelector('#diagram .chart-scroll svg').getAttribute('width')";
+    let zoomed = browser.asks(width, Vec::new()).await;
+    let again = "for (const type of ['pagehide', 'pageshow']) {
+            window.dispatchEvent(new Event(type));
+        }";
+    browser.asks(again, Vec::new()).await;
+    let asked = "return performance.getEntriesByType('resource')
+        .filter(({ name }) => name.endsWith('/races/last')).length > 1";
+    browser.finds("the race is asked for again", asked).await;
+    room.books("Zoe", "E8").await.is("booked");
+    browser.shows("E8", &["Zoe"]).await;
+    assert_eq!(browser.asks(width, Vec::new()).await, zoomed);
 
     browser.races("crossing").await;
     // Or the browser would stay where it is.
@@ -144,6 +161,15 @@ async fn crowd(database: Database) {
     assert!(browser.count("td.often").await > 0);
     assert!(browser.marks(".overlap.tone-wrong").await.len() >= 2);
     assert_eq!(browser.count("#race table:not(.steps) tbody th").await, 50);
+
+    // What others do takes the focus from nobody who reads.
+    let reads = "document.querySelector('#audit summary').focus()";
+    browser.asks(reads, Vec::new()).await;
+    for seat in ["E7", "E8"] {
+        room.books("Zoe", seat).await.is("booked");
+        browser.shows(seat, &["Zoe"]).await;
+    }
+    assert!(browser.has_focus("#audit summary").await);
 
     let switches = json!({"locking": true, "think_ms": 20, "wait_ms": 30_000});
     room.switches(switches).await;
