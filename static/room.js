@@ -6,7 +6,7 @@ import { byId } from './page/dom.js';
 import { Meanwhile } from './page/meanwhile.js';
 import { Parts } from './page/parts.js';
 import { Pulse } from './page/pulse.js';
-import { ask } from './page/send.js';
+import { ask, whyNot } from './page/send.js';
 import { Stream, pause } from './page/stream.js';
 import { changeAudit } from './parts/audit.js';
 import { enhanceForms } from './parts/forms.js';
@@ -69,11 +69,21 @@ pulse.addEventListener('back', () => stream.reopen());
 stream.addEventListener('broken', (event) => {
   // One that breaks off once comes back at once; nobody needs to know.
   if (/** @type {CustomEvent} */ (event).detail > 1) {
-    sayBroken(replicas);
+    void sayWhyBroken();
   }
 });
 stream.start();
 pulse.start();
+
+/** The replica may be gone, or answer that it has no such room any more, or no place for one more reader. */
+async function sayWhyBroken() {
+  const problem = await whyNot(`${api}/live`);
+  if (problem?.status === 404) {
+    location.reload();
+  } else if (problem && !stream.isOpen) {
+    sayBroken(replicas, problem.status === 0 ? undefined : problem.message);
+  }
+}
 
 /** The stream has told something. */
 function heard() {

@@ -1,5 +1,8 @@
 // Asking this replica for something, and what it answers when it does not want to.
 
+/** In milliseconds: who begins no answer within this time does not answer. */
+const SOON = 5_000;
+
 /** A problem document of the API, or no answer at all. */
 export class Problem extends Error {
   /** @param {{title?: string, detail?: string, type?: string}} document @param {number} status */
@@ -46,6 +49,21 @@ export function send(method, address, body) {
 export function sendForm(address, fields) {
   const pairs = [...fields].map(([name, value]) => [name, String(value)]);
   return ask(address, { method: 'POST', body: new URLSearchParams(pairs) });
+}
+
+/**
+ * Why an address is not answered as it should be, or null if it is. The answer itself is not read: it may have no end.
+ * @param {string} address
+ * @returns {Promise<Problem | null>}
+ */
+export async function whyNot(address) {
+  try {
+    const response = await answer(address, { signal: AbortSignal.timeout(SOON) });
+    await response.body?.cancel();
+    return null;
+  } catch (problem) {
+    return /** @type {Problem} */ (problem);
+  }
 }
 
 /** @param {string} address @param {RequestInit} options */

@@ -27,6 +27,11 @@ export class Stream extends EventTarget {
     this.#seenOrHidden();
   }
 
+  /** Whether it is there. */
+  get isOpen() {
+    return this.#source?.readyState === EventSource.OPEN;
+  }
+
   /** After a silence it may be dead without knowing. */
   reopen() {
     this.#close();

@@ -88,16 +88,18 @@ function inWords({ alive, silent }) {
 /**
  * Says that the stream broke off, and where to go on. A page may not listen to another replica: it is another origin.
  * @param {Replicas} replicas
+ * @param {string} [answer] what the replica says, if it answers
  */
-export function sayBroken(replicas) {
+export function sayBroken(replicas, answer) {
   const place = byId('link-state');
   if (!place.hidden) {
     // It stands there; drawn anew, it would be read out again and take the focus from its links.
     return;
   }
-  replicas.showOwn(false);
+  replicas.showOwn(answer !== undefined);
   const others = replicas.elsewhere().flatMap(([name, page]) => [' ', make('a', { class: 'button', href: page, onclick: takeBuyerAlong }, 'Go on at replica ', bdi(name))]);
-  place.replaceChildren('Replica ', bdi(replicas.me), ' does not answer; trying again. What you see may be old.', ...others);
+  const words = answer === undefined ? ' does not answer' : ` answers: ${answer}`;
+  place.replaceChildren('Replica ', bdi(replicas.me), `${words}; trying again. What you see may be old.`, ...others);
   place.hidden = false;
 }
 

@@ -144,7 +144,10 @@ async fn a_page_that_cannot_have_the_room_asks_for_it_again(database: Database) 
     browser.turns_to(&page).await;
     browser.shows("E8", &[]).await;
     // It is still the same page.
-    assert_eq!(browser.asks("return window.hasFailed", Vec::new()).await, true);
+    assert_eq!(
+        browser.asks("return window.hasFailed", Vec::new()).await,
+        true
+    );
     browser.was_well_behaved().await;
 }
 
