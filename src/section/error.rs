@@ -67,7 +67,9 @@ pub enum SectionError {
     #[error("this replica is stopping")]
     ShuttingDown,
     /// So many attempts are under way here that one more would help nobody.
-    #[error("{0} attempts are under way on this replica, or ask its lock system, and no more are taken")]
+    #[error(
+        "{0} attempts are under way on this replica, or ask its lock system, and no more are taken"
+    )]
     TooManyAttempts(usize),
     /// A fault of ours.
     #[error("{0}")]
