@@ -38,6 +38,12 @@ export class Parts extends EventTarget {
     return this.#asking;
   }
 
+  /** Asks again, soon, but waits only for what is drawn next; what was asked for too late for that is drawn after it. */
+  async nextDrawing() {
+    const drawn = new Promise((resolve) => this.addEventListener('fresh', resolve, { once: true }));
+    await Promise.race([this.refresh(), drawn]);
+  }
+
   /** The same for whoever can do nothing about a replica that does not answer: the stream tells that, and comes back. */
   refreshIfItCan() {
     return this.refresh().catch(() => {});

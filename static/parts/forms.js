@@ -15,7 +15,8 @@ export function enhanceForms(room, parts) {
   const api = `/api/rooms/${encodeURIComponent(room)}`;
   onSubmit('toggle', async (form, button) => {
     await send('PATCH', `${api}/switches`, { locking: button?.getAttribute('value') === 'true' });
-    await parts.refresh();
+    // As soon as it is drawn as it is now, it can be pressed again.
+    await parts.nextDrawing();
   });
   const change = async (/** @type {Record<string, unknown>} */ switches) => {
     try {

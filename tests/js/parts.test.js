@@ -57,3 +57,17 @@ test('what is wanted after the question has left is asked for again', async () =
   await Promise.all([first, second]);
   assert.equal(open.length, 2);
 });
+
+test('who waits for the next drawing does not wait for the one after it', async () => {
+  const { open, asked } = questions();
+  const parts = new Parts('main');
+  const first = parts.refresh();
+  await asked(1);
+  const drawn = parts.nextDrawing();
+  open[0]();
+  await drawn;
+  await asked(2);
+  open[1]();
+  await first;
+  assert.equal(open.length, 2);
+});
