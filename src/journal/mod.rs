@@ -1,8 +1,9 @@
 //! What each attempt did, step by step, as its own replica saw it.
 //!
 //! Promises: telling a step never waits and never fails; the steps of attempts that are under way are kept, and of the
-//! last [`MOST_ATTEMPTS`] that have ended, in memory only; who listens to a room hears them as they happen, and costs nothing while nobody does. Does not
-//! promise one clock: a step's time is this replica's wall clock at its start plus what a monotonic clock counted since.
+//! last [`MOST_ATTEMPTS`] that have ended, in memory only; who listens to a room hears them as they happen, and costs
+//! nothing while nobody does. Does not promise one clock: a step's time is this replica's wall clock at its start plus
+//! what a monotonic clock counted since.
 
 mod feed;
 mod step;

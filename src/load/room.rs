@@ -33,7 +33,7 @@ pub const ROOM_LIMIT: Duration = Duration::from_secs(30);
 /// What of the patience is left for the look itself.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
-/// How long an answer is waited for that needs no such room: whether it is at rest.
+/// How long an answer is waited for that is small whatever the room holds: its audit.
 const AUDIT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How often a replica is asked again.

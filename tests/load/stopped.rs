@@ -5,7 +5,19 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::generator::Load;
-use crate::support::{A, Database, World, promised};
+use crate::support::{A, Database, PATIENCE, World, eventually, promised};
+
+/// A run that loses a replica on its way.
+const SHORT: [&str; 8] = [
+    "--side",
+    "lock=table",
+    "--rate",
+    "30",
+    "--duration",
+    "4s",
+    "--think",
+    "20ms",
+];
 
 #[tokio::test]
 async fn ctrl_c_ends_a_run_with_a_report_and_leaves_no_room() {
@@ -42,19 +54,8 @@ async fn ctrl_c_ends_a_run_with_a_report_and_leaves_no_room() {
 #[tokio::test]
 async fn a_replica_that_dies_during_a_run_leaves_no_room_and_accuses_nobody() {
     let world = World::own(Database::Postgres).start().await;
-    let flags = [
-        "--side",
-        "lock=table",
-        "--rate",
-        "30",
-        "--duration",
-        "4s",
-        "--think",
-        "20ms",
-        "--timeout",
-        "5s",
-    ];
-    let running = Load::on(&world, &flags).starts();
+    let timeout = ["--timeout", "5s"];
+    let running = Load::on(&world, &[&SHORT[..], &timeout].concat()).starts();
     running.has_made(&world, A, 20).await;
     world.kills(crate::support::B);
     let ran = running.ends().await;
@@ -73,21 +74,10 @@ async fn a_replica_that_dies_during_a_run_leaves_no_room_and_accuses_nobody() {
 #[tokio::test]
 async fn a_replica_that_freezes_during_a_run_leaves_no_room_and_nothing_open() {
     let world = World::own(Database::Postgres).start().await;
-    let flags = [
-        "--side",
-        "lock=table",
-        "--rate",
-        "30",
-        "--duration",
-        "4s",
-        "--think",
-        "20ms",
-        "--timeout",
-        "1s",
-    ];
-    let running = Load::on(&world, &flags).starts();
+    let timeout = ["--timeout", "1s"];
+    let running = Load::on(&world, &[&SHORT[..], &timeout].concat()).starts();
     running.has_made(&world, A, 20).await;
-    world.process(A).freezes().await;
+    freezes_between_transactions(&world).await;
     let began = Instant::now();
     let ran = running.ends().await;
     let took = began.elapsed();
@@ -98,4 +88,20 @@ async fn a_replica_that_freezes_during_a_run_leaves_no_room_and_nothing_open() {
     assert_eq!(verdict["findings"], serde_json::json!({}), "{verdict}");
     assert_eq!(verdict["undecided"], serde_json::json!([]), "{verdict}");
     promised("the end", Duration::from_secs(20), took);
+}
+
+/// An open transaction would hold its rows for as long as the replica stands still, and with them the room.
+async fn freezes_between_transactions(world: &World) {
+    eventually("a moment without a transaction", PATIENCE, async || {
+        world.process(A).freezes().await;
+        // Those of the other replica come and go.
+        for _ in 0..20 {
+            if !world.has_open_transactions().await {
+                return Ok(());
+            }
+        }
+        world.process(A).signal(Signal::SIGCONT);
+        Err("it is in a transaction".to_owned())
+    })
+    .await;
 }

@@ -67,12 +67,10 @@ async fn a_database_that_says_nothing_is_unavailable_and_never_a_refusal() {
 /// The commit arrived, and its answer did not.
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_is_unknown_and_its_lease_runs_out() {
-    let world = on_a_cable().await;
-    let room = world.room_with("cable", json!({"lock": "redis"})).await;
+    let (world, room) = on_a_cable_under_redis().await;
     let ana = before_its_commit(&room).await;
     world.cable().mute();
-    seen_from_b(&room).opens("g").await;
-    ana.answer().await.is("outcome-unknown");
+    is_unknown(&room, ana).await;
 
     assert_eq!(seen_from_b(&room).audit().await.leases_left, Some(1));
     room.books("Ben", "A1").on(B).await.is("seat-taken");
@@ -83,12 +81,10 @@ async fn a_commit_whose_answer_is_lost_is_unknown_and_its_lease_runs_out() {
 /// The commit did not arrive, and nobody knows that.
 #[tokio::test]
 async fn a_commit_that_is_lost_is_unknown_and_nothing_is_booked() {
-    let world = on_a_cable().await;
-    let room = world.room_with("cable", json!({"lock": "redis"})).await;
+    let (world, room) = on_a_cable_under_redis().await;
     let ana = before_its_commit(&room).await;
     world.cable().keep();
-    seen_from_b(&room).opens("g").await;
-    ana.answer().await.is("outcome-unknown");
+    is_unknown(&room, ana).await;
     world.cable().cut();
 
     // The lease that was left runs out first.
@@ -99,12 +95,10 @@ async fn a_commit_that_is_lost_is_unknown_and_nothing_is_booked() {
 /// It arrives when the next holder has the lock: he waits for the row that it has written, and sees it.
 #[tokio::test]
 async fn a_commit_that_arrives_late_is_seen_by_the_next_holder() {
-    let world = on_a_cable().await;
-    let room = world.room_with("cable", json!({"lock": "redis"})).await;
+    let (world, room) = on_a_cable_under_redis().await;
     let ana = before_its_commit(&room).await;
     world.cable().keep();
-    seen_from_b(&room).opens("g").await;
-    ana.answer().await.is("outcome-unknown");
+    is_unknown(&room, ana).await;
 
     let ben = room.books("Ben", "A1").on(B).starts();
     world.somebody_waits_for_a_row().await;
@@ -143,6 +137,18 @@ async fn a_holder_of_rows_that_is_cut_off_keeps_them_until_its_connection_ends()
 
 async fn on_a_cable() -> World {
     World::own(Database::Postgres).with_a_cable().start().await
+}
+
+async fn on_a_cable_under_redis() -> (World, Room) {
+    let world = on_a_cable().await;
+    let room = world.room_with("cable", json!({"lock": "redis"})).await;
+    (world, room)
+}
+
+/// She commits over a cable that has a fault by now.
+async fn is_unknown(room: &Room, ana: Underway) {
+    seen_from_b(room).opens("g").await;
+    ana.answer().await.is("outcome-unknown");
 }
 
 /// Ana has written A1 on replica A, and waits before her commit at gate `g`.
