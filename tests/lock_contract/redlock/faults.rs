@@ -12,7 +12,9 @@ use super::{
     LEASE, connect,
     nodes::{Nodes, until_available},
     pair_of,
+    scripts::RELEASE,
 };
+use crate::forwarder::Forwarder;
 use crate::pair::{
     LONG, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_taken,
     is_unavailable, key, soon, wish,
@@ -292,6 +294,44 @@ async fn a_release_whose_reply_is_lost_is_sent_again_and_frees_nothing_else() ->
     ensure!(outcome == ReleaseOutcome::Unknown, "{outcome:?}");
     ensure!(is_confirmed(&next).await?, "it freed the next holder");
     Ok(())
+}
+
+/// A majority frees it at once; the others would keep it until the lease is over, and one more failure would then make the
+/// lock unavailable.
+#[tokio::test]
+async fn a_release_reaches_the_nodes_whose_connections_hang_as_well() -> Result<()> {
+    let (pair, nodes) = connect_over_cables().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    nodes.until_everywhere("a").await?;
+    nodes.cables[..2].iter().for_each(Forwarder::hang);
+    ensure!(held.release().await == ReleaseOutcome::Released);
+    nodes.until_free().await
+}
+
+/// It must be told the script of the ask first, and knows that of the release.
+#[tokio::test]
+async fn a_release_that_overtakes_the_ask_at_a_late_node_frees_it_there_as_well() -> Result<()> {
+    let (pair, mut nodes) = connect().await?;
+    get(&pair.ana, wish(&["warm"])).await?.release().await;
+    nodes.until_free().await?;
+    for late in [3, 4] {
+        nodes.knows_only(late, RELEASE).await?;
+        nodes.pause(late)?;
+    }
+    let longer = Wish {
+        ttl: 2 * LONG,
+        ..wish(&["a"])
+    };
+    let held = get(&pair.ana, longer).await?;
+    ensure!(held.release().await == ReleaseOutcome::Released);
+    for late in [3, 4] {
+        nodes.resume(late)?;
+        eventually("the ask came", async || {
+            nodes.longest_lease(late).await.ok() == Some(2 * LONG)
+        })
+        .await?;
+    }
+    nodes.until_free().await
 }
 
 /// The first request on a connection that was cut is sent again: nobody sees an error.

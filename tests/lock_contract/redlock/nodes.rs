@@ -85,6 +85,33 @@ impl Nodes {
         self.run(node, &["EXISTS", &key]).await
     }
 
+    /// Lets a node forget all scripts but one.
+    pub async fn knows_only(&self, node: usize, script: &str) -> Result<()> {
+        self.run::<()>(node, &["SCRIPT", "FLUSH"]).await?;
+        let script = format!("{}{script}", super::scripts::NODE);
+        self.run(node, &["SCRIPT", "LOAD", &script]).await
+    }
+
+    /// The longest lease that a node was asked for.
+    pub async fn longest_lease(&self, node: usize) -> Result<Duration> {
+        let record = "{doublebook}:redlock:record";
+        let longest = self.run(node, &["HGET", record, "longest"]).await?;
+        Ok(Duration::from_millis(longest))
+    }
+
+    /// Waits until all nodes have the key of a lock: those that answer late follow after the grant.
+    pub async fn until_everywhere(&self, name: &str) -> Result<()> {
+        eventually("all nodes have the key", async || {
+            for node in 0..self.servers.len() {
+                if !self.has(node, name).await.unwrap_or(false) {
+                    return false;
+                }
+            }
+            true
+        })
+        .await
+    }
+
     /// How many locks are left at a node; none where it is down.
     async fn locks(&self, node: usize) -> usize {
         let keys = self.run(node, &["KEYS", "{doublebook}:redlock:lock:*"]);

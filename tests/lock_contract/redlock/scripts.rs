@@ -4,12 +4,13 @@ use anyhow::{Result, ensure};
 
 use super::nodes::Nodes;
 
-const NODE: &str = include_str!("../../../src/lock/systems/redlock/node.lua");
+/// What all others begin with.
+pub const NODE: &str = include_str!("../../../src/lock/systems/redlock/node.lua");
 const ASK: &str = include_str!("../../../src/lock/systems/redlock/ask.lua");
 const WRITE: &str = include_str!("../../../src/lock/systems/redlock/write.lua");
 const NAME: &str = include_str!("../../../src/lock/systems/redlock/name.lua");
 const RENEW: &str = include_str!("../../../src/lock/systems/redlock/renew.lua");
-const RELEASE: &str = include_str!("../../../src/lock/systems/redlock/release.lua");
+pub const RELEASE: &str = include_str!("../../../src/lock/systems/redlock/release.lua");
 
 const LOCK: &str = "{doublebook}:redlock:lock:a";
 const ANA: &str = "aa";

@@ -1,8 +1,9 @@
 //! One claim before all nodes: all are asked at once, and as soon as the outcome is certain, that is it.
 //!
 //! What is still under way then goes on in the background. After a grant, the nodes that answer late take the token as
-//! well, so that the lock stands on all nodes and not on a bare majority. After anything else, whatever was set is
-//! freed again, at each node as soon as its answer has come; only a clear refusal needs no such request.
+//! well, so that the lock stands on all nodes and not on a bare majority; if it was given back meanwhile, they are told
+//! so once more. After anything else, whatever was set is freed again, at each node as soon as its answer has come;
+//! only a clear refusal needs no such request.
 //!
 //! It promises an outcome at the given time at the latest. It does not promise that a node that hangs is free of the
 //! key before its lease is over.
@@ -14,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Absences, Answers, Nodes,
+    following::Following,
     node::{Absence, Blocked, Request},
     quorum::{Quorum, Step, Vote, majority},
 };
@@ -46,11 +48,16 @@ struct Asking {
 }
 
 /// Asks all nodes. `until` is when it must be over.
-pub(super) async fn ask(nodes: &Nodes, request: Request, until: Instant) -> Asked {
+pub(super) async fn ask(
+    nodes: &Nodes,
+    request: Request,
+    until: Instant,
+    following: &Arc<Following>,
+) -> Asked {
     let mut asking = Asking::new(nodes.clone(), Arc::new(request));
     let outcome = asking.run(until).await;
     match outcome {
-        Asked::Granted(token) => asking.let_late_nodes_follow(token),
+        Asked::Granted(token) => asking.let_late_nodes_follow(token, following.clone()),
         _ => asking.withdraw(),
     }
     outcome
@@ -157,16 +164,24 @@ impl Asking {
         }));
     }
 
-    fn let_late_nodes_follow(mut self, token: Token) {
+    fn let_late_nodes_follow(mut self, token: Token, following: Arc<Following>) {
         if self.answers.is_empty() {
             return;
         }
+        following.begin(&self.request);
         tokio::spawn(async move {
             while let Some((node, answer)) = self.answers.next().await {
-                if let Ok((Vote::Granted { .. }, _)) = answer {
+                let granted = matches!(answer, Ok((Vote::Granted { .. }, _)));
+                if !following.is_wanted(&self.request) {
+                    if granted || answer.is_err() {
+                        let (node, request) = (self.nodes[node].clone(), self.request.clone());
+                        tokio::spawn(async move { node.withdraw(&request).await });
+                    }
+                } else if granted {
                     self.send_write(node, token);
                 }
             }
+            following.end(&self.request);
         });
     }
 
@@ -191,8 +206,7 @@ impl Asking {
                             withdrawals.push(withdraw(node));
                         }
                     }
-                    // The node that does not answer this keeps the key until its lease is over.
-                    Some(_) = withdrawals.next() => {}
+                    Some(()) = withdrawals.next() => {}
                     else => return,
                 }
             }

@@ -18,6 +18,7 @@
 pub mod quorum;
 
 mod asking;
+mod following;
 mod members;
 mod naming;
 mod node;
@@ -40,6 +41,7 @@ use tokio::{
 
 use self::{
     asking::Asked,
+    following::Following,
     members::Members,
     node::{Absence, Blocked, Mark, Node, Request},
     quorum::{Outcome, Poll, majority},
@@ -78,6 +80,7 @@ pub struct Redlock {
     members: Arc<Members>,
     /// Numbers the asks, so that the end of one does not free what a later one of the same owner got.
     asks: AtomicU64,
+    following: Arc<Following>,
     turns: Semaphore,
 }
 
@@ -115,6 +118,7 @@ impl Redlock {
             members: Arc::new(Members::new(nodes.clone())),
             nodes,
             asks: AtomicU64::new(1),
+            following: Arc::default(),
             turns: Semaphore::new(MOST_CLAIMS),
         })
     }
@@ -147,8 +151,14 @@ impl LockSystem for Redlock {
     }
 
     async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
+        self.following.give_back(claim.owner);
         let release = move |node: Arc<Node>, request: Arc<Request>| async move {
-            node.release(&request, mode).await
+            let answer = node.release(&request, mode).await;
+            // A majority suffices for the answer, and nobody releases again for the sake of the others.
+            if matches!(answer, Err(Absence::Silent(_))) {
+                node.withdraw(&request).await;
+            }
+            answer
         };
         Ok(if self.poll(claim, release).await? {
             Released::Released
@@ -219,9 +229,8 @@ impl Redlock {
     }
 
     async fn ask_once(&self, mark: Mark, claim: &Claim, until: Instant) -> Result<Answer, Failure> {
-        let number = self.asks.fetch_add(1, Ordering::Relaxed);
-        let request = Request::new(mark, claim, number);
-        match asking::ask(&self.nodes, request, until).await {
+        let request = Request::new(mark, claim, self.next_number());
+        match asking::ask(&self.nodes, request, until, &self.following).await {
             Asked::Granted(token) => Ok(Answer::Granted(grant(claim, token))),
             Asked::Refused(Blocked { key, rest }) => Ok(Answer::Refused {
                 key,
@@ -234,6 +243,10 @@ impl Redlock {
         }
     }
 
+    fn next_number(&self) -> u64 {
+        self.asks.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Asks all nodes for a yes or a no, until it is certain what the majority says. The others are asked all the same.
     async fn poll<F>(
         &self,
@@ -244,7 +257,7 @@ impl Redlock {
         F: Future<Output = Result<bool, Absence>> + Send + 'static,
     {
         let mark = self.mark(Instant::now() + claim.patience).await?;
-        let request = Arc::new(Request::new(mark, claim, 0));
+        let request = Arc::new(Request::new(mark, claim, self.next_number()));
         let until = Instant::now() + request.patience.answer;
         let mut answers = ask_all(&self.nodes, |node| ask(node, request.clone()));
         let mut poll = Poll::new(self.nodes.len());

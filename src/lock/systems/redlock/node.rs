@@ -257,12 +257,14 @@ impl Node {
         read_yes_or_no(&answer).ok_or_else(|| self.nonsense("release"))
     }
 
-    /// Frees what this ask and earlier ones of its owner got, but not what a later one has.
-    pub(super) async fn withdraw(&self, request: &Request) -> Result<(), Absence> {
+    /// Frees what this ask and earlier ones of its owner got, but not what a later one has. Nobody waits for it; a node
+    /// that does not answer keeps the key until its lease is over.
+    pub(super) async fn withdraw(&self, request: &Request) {
         let mut call = request.call(&RELEASE);
         call.arg(request.ask).arg(0);
-        self.run(&call, request.patience, Repeat::Once).await?;
-        Ok(())
+        if let Err(absence) = self.run(&call, request.patience, Repeat::Once).await {
+            tracing::debug!(node = self.address(), %absence, "a withdrawal was not answered");
+        }
     }
 
     /// The name of the Redlock that the node has; `None` if it has none.
