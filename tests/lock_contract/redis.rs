@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use doublebook::lock::{
-    LockError, LockService, LockSystem as _, ReleaseOutcome, Token, Trips, Waiting, Wish,
+    Claim, LockError, LockService, LockSystem as _, ReleaseOutcome, Token, Trips, Waiting, Wish,
     systems::Redis,
 };
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use crate::{
     forwarder::Forwarder,
     pair::{
         LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_confirmed, is_taken,
-        is_told_in_time, key, soon, wish, work_again,
+        is_told_in_time, is_unavailable, key, soon, wish, work_again,
     },
     redis_server::RedisServer,
 };
@@ -181,6 +181,22 @@ async fn a_cut_connection_is_made_anew() -> Result<()> {
         "new connections are not counted"
     );
     Ok(())
+}
+
+/// Else many who are hasty, one after the other, would never get a connection to a server that is far away.
+#[tokio::test]
+async fn a_connection_that_somebody_had_no_time_for_is_made_for_those_behind() -> Result<()> {
+    let server = RedisServer::start().await?;
+    let forwarder = Forwarder::start(server.address()).await?;
+    let redis = Redis::open(&format!("redis://{}", forwarder.address()))?;
+    forwarder.dark(true);
+    let hasty = Claim {
+        patience: Duration::from_millis(20),
+        ..claim(&["a"], LONG)
+    };
+    ensure!(is_unavailable(&redis.ask(&hasty).await));
+    forwarder.dark(false);
+    eventually("a connection is made", async || redis.connections() == 1).await
 }
 
 /// Its requests are never answered and never refused, as behind a firewall that forgot it.

@@ -230,6 +230,7 @@ async fn a_grant_whose_reply_is_lost_is_found_again_by_its_owner_and_freed_for_o
     ensure!(is_taken(&pair.ben, &["a"]).await?);
     ensure!(free(&pair.ana, &claim).await? == Released::Released);
     ensure!(!is_taken(&pair.ben, &["a"]).await?, "it was granted twice");
+    nodes.until_free().await?;
 
     nodes.mute_all(true);
     ensure!(is_unavailable(&pair.ana.acquire(at_once(&["b"])).await));
@@ -305,6 +306,18 @@ async fn a_release_reaches_the_nodes_whose_connections_hang_as_well() -> Result<
     nodes.until_everywhere("a").await?;
     nodes.cables[..2].iter().for_each(Forwarder::hang);
     ensure!(held.release().await == ReleaseOutcome::Released);
+    nodes.until_free().await
+}
+
+/// Who holds nothing any more is told so, also when it took a second try.
+#[tokio::test]
+async fn a_release_over_connections_that_were_cut_tells_that_the_lock_is_free() -> Result<()> {
+    let (pair, nodes) = connect_over_cables().await?;
+    let held = get(&pair.ana, wish(&["a"])).await?;
+    nodes.until_everywhere("a").await?;
+    nodes.cables.iter().for_each(Forwarder::cut);
+    let outcome = held.release().await;
+    ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
     nodes.until_free().await
 }
 

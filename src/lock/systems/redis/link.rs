@@ -7,8 +7,11 @@
 //! failed was not carried out.
 
 use std::{
-    fmt,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    fmt, io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,12 +19,9 @@ use redis::{
     AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
     ServerErrorKind, aio::MultiplexedConnection,
 };
-use tokio::{
-    sync::Mutex,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::lock::error::LockError;
+use crate::lock::{error::LockError, unpoisoned};
 
 /// How long making a connection may take. A server nearby answers in milliseconds.
 pub(in crate::lock::systems) const CONNECTING: Duration = Duration::from_secs(1);
@@ -36,11 +36,18 @@ pub(in crate::lock::systems) enum Repeat {
 
 pub(in crate::lock::systems) struct Link {
     client: Client,
-    /// The connection in use. Locked while a new one is made, so that one task makes it for all.
-    current: Mutex<Option<Numbered>>,
-    made: AtomicU64,
+    current: Arc<Current>,
+    /// Locked while a connection is made, so that one task makes it for all.
+    connecting: Arc<tokio::sync::Mutex<()>>,
     /// Requests in a row that were not answered in time.
     silences: AtomicU32,
+}
+
+/// The connection in use.
+#[derive(Default)]
+struct Current {
+    connection: Mutex<Option<Numbered>>,
+    made: AtomicU64,
 }
 
 /// A connection and how many were made before it.
@@ -69,9 +76,9 @@ impl Link {
             .map_err(|error| LockError::bad_setting(format!("bad Redis URL: {error}")))?;
         Ok(Self {
             client,
-            current: Mutex::new(None),
+            current: Arc::default(),
+            connecting: Arc::default(),
             silences: AtomicU32::new(0),
-            made: AtomicU64::new(0),
         })
     }
 
@@ -85,7 +92,7 @@ impl Link {
     }
 
     pub(in crate::lock::systems) fn connections(&self) -> u64 {
-        self.made.load(Ordering::Relaxed)
+        self.current.made.load(Ordering::Relaxed)
     }
 
     /// Runs a script.
@@ -130,28 +137,38 @@ impl Link {
             Err(failure) => failure.ends_the_connection(),
         };
         if dead {
-            self.forget(number).await;
+            self.current.forget(number);
         }
         answer
     }
 
     /// The connection in use, or a new one.
     async fn connect(&self) -> Result<Numbered, RedisError> {
-        let mut current = self.current.lock().await;
-        if let Some(current) = &*current {
-            return Ok(current.clone());
+        if let Some(current) = self.current.get() {
+            return Ok(current);
         }
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECTING))
-            // Each request brings its own limit.
-            .set_response_timeout(None);
-        let connection = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        tokio::spawn(warn_of_eviction(connection.clone(), self.address()));
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        Ok(current.insert(Numbered { number, connection }).clone())
+        let turn = self.connecting.clone().lock_owned().await;
+        if let Some(current) = self.current.get() {
+            return Ok(current);
+        }
+        let (client, current, address) =
+            (self.client.clone(), self.current.clone(), self.address());
+        // The first in line may have only a moment left: the connection is made all the same, for those behind.
+        let connecting = tokio::spawn(async move {
+            let _turn = turn;
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(CONNECTING))
+                // Each request brings its own limit.
+                .set_response_timeout(None);
+            let connection = client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
+            tokio::spawn(warn_of_eviction(connection.clone(), address));
+            Ok(current.set(connection))
+        });
+        connecting
+            .await
+            .unwrap_or_else(|ended| Err(io::Error::other(ended).into()))
     }
 
     /// An answer came: whatever was late before was only late.
@@ -167,17 +184,6 @@ impl Link {
         before > 0 || patience >= TELLING_SILENCE
     }
 
-    /// Drops a connection, unless somebody has already replaced it.
-    async fn forget(&self, number: u64) {
-        let mut current = self.current.lock().await;
-        if current
-            .as_ref()
-            .is_some_and(|current| current.number == number)
-        {
-            *current = None;
-        }
-    }
-
     fn unavailable(&self, failure: Failure, patience: Duration) -> LockError {
         let address = self.address();
         LockError::unavailable(match failure {
@@ -190,6 +196,24 @@ impl Link {
             Failure::Connecting(error) => format!("redis at {address}: cannot connect: {error}"),
             Failure::Request(error) => format!("redis at {address}: {error}"),
         })
+    }
+}
+
+impl Current {
+    fn get(&self) -> Option<Numbered> {
+        unpoisoned::lock(&self.connection).clone()
+    }
+
+    fn set(&self, connection: MultiplexedConnection) -> Numbered {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        unpoisoned::lock(&self.connection)
+            .insert(Numbered { number, connection })
+            .clone()
+    }
+
+    /// Drops a connection, unless somebody has already replaced it.
+    fn forget(&self, number: u64) {
+        unpoisoned::lock(&self.connection).take_if(|current| current.number == number);
     }
 }
 

@@ -18,6 +18,7 @@ use super::{
     following::Following,
     node::{Absence, Blocked, Request},
     quorum::{Quorum, Step, Vote, majority},
+    withdrawing::withdraw,
 };
 use crate::lock::claim::Token;
 
@@ -185,31 +186,17 @@ impl Asking {
         });
     }
 
-    fn withdraw(mut self) {
+    fn withdraw(self) {
         if self.touched.is_empty() {
             return;
         }
-        tokio::spawn(async move {
-            let mut withdrawals = FuturesUnordered::new();
-            let withdraw = |node: usize| {
-                let (node, request) = (self.nodes[node].clone(), self.request.clone());
-                async move { node.withdraw(&request).await }
-            };
-            for &node in self.touched.difference(&self.under_way) {
-                withdrawals.push(withdraw(node));
-            }
-            loop {
-                tokio::select! {
-                    Some((node, answer)) = self.answers.next() => {
-                        let free = matches!(answer, Ok((Vote::Taken { .. }, _)));
-                        if !free {
-                            withdrawals.push(withdraw(node));
-                        }
-                    }
-                    Some(()) = withdrawals.next() => {}
-                    else => return,
-                }
-            }
-        });
+        let at_once: Vec<_> = self.touched.difference(&self.under_way).copied().collect();
+        withdraw(
+            self.nodes,
+            self.request,
+            at_once.into_iter(),
+            self.answers,
+            |answer| !matches!(answer, Ok((Vote::Taken { .. }, _))),
+        );
     }
 }

@@ -22,6 +22,8 @@ mod following;
 mod members;
 mod naming;
 mod node;
+mod polling;
+mod withdrawing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +46,8 @@ use self::{
     following::Following,
     members::Members,
     node::{Absence, Blocked, Mark, Node, Request},
-    quorum::{Outcome, Poll, majority},
+    polling::poll,
+    quorum::majority,
 };
 use crate::lock::{
     claim::{Claim, Grant, Token},
@@ -143,7 +146,10 @@ impl LockSystem for Redlock {
     async fn renew(&self, claim: &Claim) -> Result<Renewal, LockError> {
         let renew =
             |node: Arc<Node>, request: Arc<Request>| async move { node.renew(&request).await };
-        Ok(if self.poll(claim, renew).await? {
+        let polled = poll(&self.nodes, self.request(claim).await?, renew).await;
+        let verdict = polled.verdict();
+        polled.finish();
+        Ok(if verdict? {
             Renewal::Kept
         } else {
             Renewal::Lost
@@ -153,14 +159,17 @@ impl LockSystem for Redlock {
     async fn release(&self, claim: &Claim, mode: ReleaseMode) -> Result<Released, LockError> {
         self.following.give_back(claim.owner);
         let release = move |node: Arc<Node>, request: Arc<Request>| async move {
-            let answer = node.release(&request, mode).await;
-            // A majority suffices for the answer, and nobody releases again for the sake of the others.
-            if matches!(answer, Err(Absence::Silent(_))) {
-                node.withdraw(&request).await;
-            }
-            answer
+            node.release(&request, mode).await
         };
-        Ok(if self.poll(claim, release).await? {
+        let polled = poll(&self.nodes, self.request(claim).await?, release).await;
+        let verdict = polled.verdict();
+        // Without a verdict it is released again, and must find what is still there; but not a blind one.
+        if verdict.is_ok() || mode == ReleaseMode::Blind {
+            polled.withdraw_from_the_silent();
+        } else {
+            polled.finish();
+        }
+        Ok(if verdict? {
             Released::Released
         } else {
             Released::NotTheOwner
@@ -247,44 +256,9 @@ impl Redlock {
         self.asks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks all nodes for a yes or a no, until it is certain what the majority says. The others are asked all the same.
-    async fn poll<F>(
-        &self,
-        claim: &Claim,
-        ask: impl Fn(Arc<Node>, Arc<Request>) -> F,
-    ) -> Result<bool, LockError>
-    where
-        F: Future<Output = Result<bool, Absence>> + Send + 'static,
-    {
+    async fn request(&self, claim: &Claim) -> Result<Request, LockError> {
         let mark = self.mark(Instant::now() + claim.patience).await?;
-        let request = Arc::new(Request::new(mark, claim, self.next_number()));
-        let until = Instant::now() + request.patience.answer;
-        let mut answers = ask_all(&self.nodes, |node| ask(node, request.clone()));
-        let mut poll = Poll::new(self.nodes.len());
-        let mut absences = Absences::new();
-        let outcome = loop {
-            if let Some(outcome) = poll.outcome() {
-                break outcome;
-            }
-            let Ok(Some((node, answer))) = timeout_at(until, answers.next()).await else {
-                break Outcome::Unknown;
-            };
-            poll.hear(match answer {
-                Ok(answer) => Some(answer),
-                // What it has forgotten it does not hold.
-                Err(Absence::Empty | Absence::Foreign) => Some(false),
-                Err(absence) => {
-                    absences.insert(node, absence);
-                    None
-                }
-            });
-        };
-        finish(answers);
-        match outcome {
-            Outcome::Yes => Ok(true),
-            Outcome::No => Ok(false),
-            Outcome::Unknown => Err(no_majority(&self.nodes, &absences).into()),
-        }
+        Ok(Request::new(mark, claim, self.next_number()))
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use redis::{Script, ScriptInvocation};
+use tokio::sync::Semaphore;
 
 use super::quorum::Vote;
 use crate::lock::{
@@ -59,6 +60,7 @@ pub(super) struct Node {
     silent: AtomicBool,
     /// It said that it does not vote.
     keeps_out: AtomicBool,
+    withdrawals: Semaphore,
 }
 
 /// Which Redlock a node belongs to.
@@ -133,6 +135,10 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(2);
 /// How long a request may be under way at least.
 const REQUEST: Duration = Duration::from_millis(250);
 
+/// How many withdrawals may be under way at a node. When one that hangs has as many before it, leases run out there by
+/// themselves.
+const MOST_WITHDRAWALS: usize = 256;
+
 /// How long a node may take to tell what it remembers, also when it must be connected to first.
 const MEMORY: Duration = Duration::from_secs(1);
 
@@ -200,6 +206,7 @@ impl Node {
             link: Link::open(url)?,
             silent: AtomicBool::new(false),
             keeps_out: AtomicBool::new(false),
+            withdrawals: Semaphore::new(MOST_WITHDRAWALS),
         })
     }
 
@@ -257,9 +264,12 @@ impl Node {
         read_yes_or_no(&answer).ok_or_else(|| self.nonsense("release"))
     }
 
-    /// Frees what this ask and earlier ones of its owner got, but not what a later one has. Nobody waits for it; a node
-    /// that does not answer keeps the key until its lease is over.
+    /// Frees what this ask and earlier ones of its owner got, but not what a later one has, if the node answers and not
+    /// too many wait for that.
     pub(super) async fn withdraw(&self, request: &Request) {
+        let Ok(_place) = self.withdrawals.try_acquire() else {
+            return;
+        };
         let mut call = request.call(&RELEASE);
         call.arg(request.ask).arg(0);
         if let Err(absence) = self.run(&call, request.patience, Repeat::Once).await {
