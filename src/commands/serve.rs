@@ -268,13 +268,16 @@ async fn answer_until_stopped(
         answering.await?;
         // A client that hung up took its connection along, not its attempt.
         app.attempts.ended().await;
+        app.locks.settle(LAST_MOMENTS).await;
         anyhow::Ok(())
     };
     tokio::select! {
         ended = everything => ended?,
-        () = last_moment => tracing::warn!("some connections or attempts had not ended"),
+        () = last_moment => {
+            tracing::warn!("some connections, attempts or releases had not ended");
+            app.locks.settle(COURTESY).await;
+        }
     }
-    app.locks.settle(COURTESY).await;
     let signing_off = tokio::time::timeout(COURTESY, peers::sign_off(&app.database, &app.me));
     // Whoever cannot sign off is found to be gone by its silence.
     let _ = signing_off.await;

@@ -33,6 +33,9 @@ const LEASE_CONNECTIONS: u32 = 4;
 const SQLITE_WRITERS: usize = 1;
 const SQLITE_READERS: usize = 4;
 
+/// How long somebody who does not wait for rows waits for a connection to them.
+const CONNECTING: Duration = Duration::from_millis(500);
+
 /// What PostgreSQL puts up with from a session, whatever became of its client.
 struct SessionLimits {
     /// For one statement.
@@ -232,6 +235,11 @@ impl Database {
     /// of those that they wait for. On SQLite this takes the one lock of the whole file; the pool has one
     /// connection there, so the attempts of a replica queue in order and one of them waits at the file.
     pub async fn begin_rows(&self, limit: Duration) -> Result<Transaction, DatabaseError> {
+        if self.dialect == Dialect::Postgres {
+            // The lock is not asked for yet, and whoever does not wait for it needs a connection all the same.
+            let (session, _) = session(&self.rows, limit.max(CONNECTING)).await?;
+            return Transaction::begin(session, self.writing(limit)).await;
+        }
         let (session, left) = session(&self.rows, limit).await?;
         let begin = self.writing(left);
         Transaction::begin(session, begin).await

@@ -27,6 +27,13 @@ use crate::section::AtGate;
 /// How long a peer may take to answer what another replica asks.
 pub const PEER_LIMIT: Duration = Duration::from_millis(300);
 
+/// How long a peer may take to open a gate. An opening is not remembered, and a peer that closes its eyes for a moment
+/// would miss it.
+const OPENING_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long is waited for a replica of the same name, which may only be slow.
+const NAMESAKE_LIMIT: Duration = Duration::from_secs(2);
+
 /// How long a connection to a peer is kept for the next question.
 const KEEP_CONNECTION: Duration = Duration::from_secs(5);
 
@@ -93,15 +100,7 @@ impl Peers {
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Said<T> {
-        let asked = async {
-            request
-                .timeout(PEER_LIMIT)
-                .send()
-                .await?
-                .error_for_status()?
-                .json()
-                .await
-        };
+        let asked = async { request.send().await?.error_for_status()?.json().await };
         match asked.await {
             Ok(answer) => Said::Answer(answer),
             Err(error) if is_refused(&error) => Said::Gone,
@@ -109,11 +108,11 @@ impl Peers {
         }
     }
 
-    async fn is_alive(&self, replica: &Replica) -> bool {
+    async fn is_alive(&self, replica: &Replica, limit: Duration) -> bool {
         let request = self
             .client
             .get(format!("{}/healthz", replica.url))
-            .timeout(PEER_LIMIT);
+            .timeout(limit);
         let answer = request.send().await;
         answer.is_ok_and(|answer| answer.status().is_success())
     }
@@ -160,7 +159,7 @@ pub async fn namesake(
         .into_iter()
         .find(|known| known.name == me.name && known.url != me.url);
     match namesake {
-        Some(namesake) if peers.is_alive(&namesake).await => Ok(Some(namesake.url)),
+        Some(namesake) if peers.is_alive(&namesake, NAMESAKE_LIMIT).await => Ok(Some(namesake.url)),
         _ => Ok(None),
     }
 }
@@ -181,7 +180,8 @@ pub async fn forget_all(transaction: &mut Transaction) -> Result<(), DatabaseErr
 pub async fn replicas(app: &App) -> Result<Vec<Replica>, DatabaseError> {
     let known = store::all(&mut app.database.read(REQUEST_LIMIT).await?).await?;
     let asked = known.into_iter().map(|mut replica| async move {
-        replica.alive = replica.name == app.me.name || app.peers.is_alive(&replica).await;
+        replica.alive =
+            replica.name == app.me.name || app.peers.is_alive(&replica, PEER_LIMIT).await;
         if replica.alive {
             app.peers.seen(&replica.name, app.journal.now_ms());
         }
@@ -256,10 +256,15 @@ async fn ask_one<T: DeserializeOwned>(
     what: &str,
     path: &[&str],
 ) -> Said<T> {
-    match address(peer, what, path) {
-        Some(url) => app.peers.ask(app.peers.client.request(method, url)).await,
-        None => Said::Silent,
-    }
+    let Some(url) = address(peer, what, path) else {
+        return Said::Silent;
+    };
+    let limit = match method {
+        Method::POST => OPENING_LIMIT,
+        _ => PEER_LIMIT,
+    };
+    let request = app.peers.client.request(method, url);
+    app.peers.ask(request.timeout(limit)).await
 }
 
 /// Leases of ended attempts that may still stand, here and on the other replicas; none when one of them did not say.

@@ -141,14 +141,18 @@ async fn on_a_cable() -> World {
 
 async fn on_a_cable_under_redis() -> (World, Room) {
     let world = on_a_cable().await;
-    let room = world.room_with("cable", json!({"lock": "redis"})).await;
+    // A lease that is renewed for six seconds, although its replica or the lock server may be slow.
+    let switches = json!({"lock": "redis", "ttl_ms": 6000});
+    let room = world.room_with("cable", switches).await;
     (world, room)
 }
 
-/// She commits over a cable that has a fault by now.
+/// She commits over a cable that has a fault by now. Who comes next waits until her lease is over.
 async fn is_unknown(room: &Room, ana: Underway) {
     seen_from_b(room).opens("g").await;
     ana.answer().await.is("outcome-unknown");
+    let switches = json!({"wait_ms": 30_000});
+    seen_from_b(room).switches(switches).await;
 }
 
 /// Ana has written A1 on replica A, and waits before her commit at gate `g`.

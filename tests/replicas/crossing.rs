@@ -19,7 +19,7 @@ under_each_lock!(succeeds_sorted_under: redis, redlock, dynamodb, table, row, zo
 /// Each has its first lock and asks for the other one's: nobody can get both, five times of five.
 async fn ends_in_a_timeout_as_given_under(database: Database, lock: &str) {
     let world = World::for_lock(database, lock).await;
-    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 2000});
+    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 2000, "ttl_ms": 20_000});
     let room = world.room_with("as-given", switches).await;
 
     for _ in 0..5 {
@@ -37,7 +37,7 @@ async fn ends_in_a_timeout_as_given_under(database: Database, lock: &str) {
 /// It is held from the grant of all locks: who waited for the second one in vain has held nothing.
 async fn a_wait_in_vain_for_the_second_lock_is_no_hold_under(database: Database, lock: &str) {
     let world = World::for_lock(database, lock).await;
-    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 600});
+    let switches = json!({"lock": lock, "order": "as_given", "wait_ms": 600, "ttl_ms": 20_000});
     let room = world.room_with("no-hold", switches).await;
     let carol = room.transfers("bob", "carol", "1.00").on(B);
     let carol = carol.pausing_at("after_read").at_gate("g").starts();

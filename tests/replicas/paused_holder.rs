@@ -94,7 +94,8 @@ async fn is_refused_when_only_its_second_wallet_is_stale_under(database: Databas
 async fn goes_on_when_only_the_task_sleeps_under(database: Database, lock: &str) {
     let world = World::for_lock(database, lock).await;
     let room = room_fenced(&world, lock, "off").await;
-    room.switches(json!({"wait_ms": 3000})).await;
+    room.switches(json!({"ttl_ms": 5000, "wait_ms": 6000}))
+        .await;
 
     let ana = room.books("Ana", "A1").on(A);
     let ana = ana.pausing_at("before_write").at_gate("ana").starts();
