@@ -10,6 +10,7 @@ use super::contenders::Contender;
 use super::{LastRace, Race, RaceError, RaceResult, RacedAttempt, store};
 use crate::app::App;
 use crate::database::{DatabaseError, REQUEST_LIMIT};
+use crate::journal::Record;
 use crate::name::Name;
 use crate::peers::{self, Replica};
 use crate::room::{self, RoomName};
@@ -23,6 +24,9 @@ const RELEASES_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long a holder is waited for at its gate: it reaches it as soon as it has its lock.
 const HOLDER_LIMIT: Duration = Duration::from_secs(70);
+
+/// How long a replica is asked for what it remembers of an attempt.
+const RECORD_LIMIT: Duration = Duration::from_secs(3);
 
 /// How often a condition on other replicas is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -172,6 +176,20 @@ impl<'a> Track<'a> {
         peers::leases_left(self.app, &all, self.name.as_str()).await
     }
 
+    /// What the replica that answered an attempt remembers of it. It is asked again while it is silent: without its steps
+    /// nobody can see what happened.
+    async fn record_of(&self, raced: &RacedAttempt) -> Option<Record> {
+        let asked = Instant::now();
+        loop {
+            let (replica, attempt) = (&raced.replica, raced.attempt);
+            let record = peers::record_at(self.app, &self.others, replica, attempt).await;
+            if record.is_some() || raced.status == 0 || asked.elapsed() >= RECORD_LIMIT {
+                return record;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// Audits the room and keeps the race as its last.
     async fn finish(
         &self,
@@ -186,9 +204,7 @@ impl<'a> Track<'a> {
         let audit = crate::audit::audit(&mut snapshot, room.id, leases_left).await?;
         snapshot.rollback().await;
 
-        let records = attempts
-            .iter()
-            .map(|raced| peers::record_at(self.app, &self.others, &raced.replica, raced.attempt));
+        let records = attempts.iter().map(|raced| self.record_of(raced));
         let records = join_all(records).await;
         for (raced, record) in attempts.iter_mut().zip(&records) {
             // A refused attempt had a token as well.

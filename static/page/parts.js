@@ -49,6 +49,16 @@ export class Parts extends EventTarget {
     return this.refresh().catch(() => {});
   }
 
+  /**
+   * Waits for a drawing in which this is so.
+   * @param {() => boolean} isSo
+   */
+  async drawn(isSo) {
+    do {
+      await new Promise((resolve) => this.addEventListener('fresh', resolve, { once: true }));
+    } while (!isSo());
+  }
+
   async #ask() {
     await new Promise((soon) => setTimeout(soon, A_MOMENT));
     const wanted = this.#wanted;

@@ -14,9 +14,11 @@ import { send, sendForm } from '../page/send.js';
 export function enhanceForms(room, parts) {
   const api = `/api/rooms/${encodeURIComponent(room)}`;
   onSubmit('toggle', async (form, button) => {
-    await send('PATCH', `${api}/switches`, { locking: button?.getAttribute('value') === 'true' });
-    // As soon as it is drawn as it is now, it can be pressed again.
-    await parts.nextDrawing();
+    const locking = button?.getAttribute('value') === 'true';
+    const sent = send('PATCH', `${api}/switches`, { locking }).then(() => parts.nextDrawing());
+    // As soon as it is drawn as it is now, it can be pressed again. The stream may be faster than the answer.
+    const isShown = () => byId('toggle').classList.contains('is-off') !== locking;
+    await Promise.race([sent, parts.drawn(isShown)]);
   });
   const change = async (/** @type {Record<string, unknown>} */ switches) => {
     try {

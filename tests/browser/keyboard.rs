@@ -4,7 +4,7 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::browser::{Browser, address};
-use crate::support::{A, Database, Room, World};
+use crate::support::{A, Database, PATIENCE, Room, World, eventually};
 
 on_both_databases!(all_of_the_page_works_by_keyboard_alone);
 
@@ -13,7 +13,15 @@ async fn all_of_the_page_works_by_keyboard_alone(database: Database) {
     let room = world.room_with("sitting", json!({"think_ms": 50})).await;
     let browser = Browser::starts().await;
     let page = address(&world, A, &room);
-    browser.opens(&world, A, &room).await;
+    // Without the other replica there is nothing to choose from.
+    eventually("a choice of replicas", PATIENCE, async || {
+        browser.opens(&world, A, &room).await;
+        match browser.count("#via").await {
+            1 => Ok(()),
+            _ => Err("the other replica did not answer in time".to_owned()),
+        }
+    })
+    .await;
     toggles(&browser, &room).await;
     sets_each_switch(&browser, &room).await;
     books(&browser, &room).await;

@@ -20,7 +20,7 @@ async fn a_run_is_started_followed_and_reported(database: Database) {
     let page = format!("{}/load", world.url(A));
     browser.goes_to(&page).await;
     browser.has_no_violation(&axe(), "the form").await;
-    choose(&browser, "4").await;
+    choose(&browser, "15").await;
     browser.clicks("form.make button").await;
 
     browser.reads("#run-title", "A run is under way").await;

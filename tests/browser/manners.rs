@@ -49,7 +49,8 @@ async fn what_is_refused_is_said_and_breaks_nothing(database: Database) {
     let browser = Browser::starts().await;
     browser.opens(&world, A, &room).await;
     // `paused-holder` needs a longer wait than this.
-    room.switches(json!({"wait_ms": 100})).await;
+    room.switches(json!({"ttl_ms": 60_000, "wait_ms": 30_000}))
+        .await;
     browser.clicks("#races button[value=paused-holder]").await;
     browser.reads("#problem", "That did not work").await;
     browser.clicks("#seats button[value=A1]").await;

@@ -38,7 +38,8 @@ async fn reload_and_back_do_nothing(database: Database) {
 async fn a_double_click_counts_once(database: Database) {
     let world = World::shared(database).await;
     // The first click is at work when the second comes.
-    let room = world.room_with("double", json!({"think_ms": 1000})).await;
+    let switches = json!({"think_ms": 3000, "ttl_ms": 60_000});
+    let room = world.room_with("double", switches).await;
     let browser = Browser::starts().await;
     browser.opens(&world, A, &room).await;
 

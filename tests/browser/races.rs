@@ -18,7 +18,10 @@ on_both_databases!(
 );
 
 /// Long enough that two who are sent at once are in the same section, on any machine.
-const THINK_MS: u64 = 1000;
+const THINK_MS: u64 = 3000;
+
+/// Longer than anybody thinks, on a machine that stands still meanwhile.
+const TTL_MS: u64 = 60_000;
 
 /// A room with these switches, and its page.
 async fn opened(database: Database, switches: Value) -> (World, Room, Browser) {
@@ -79,7 +82,8 @@ async fn a_link_to_a_race_says_when_another_one_was_run_since(database: Database
 }
 
 async fn one_seat(database: Database) {
-    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let switches =
+        json!({"locking": false, "think_ms": THINK_MS, "ttl_ms": TTL_MS, "wait_ms": 30_000});
     let (world, room, browser) = opened(database, switches).await;
     browser.races("one-seat").await;
     browser.shows("A1", &["Ana", "Ben"]).await;
@@ -100,11 +104,13 @@ async fn one_seat(database: Database) {
     assert_eq!(browser.marks(".wrote.tone-wrong").await.len(), 1);
 
     room.switches(json!({"locking": true})).await;
+    // The first race's seats and drawing must not pass for the second one's.
+    room.resets().await;
     browser.opens(&world, A, &room).await;
     browser.races("one-seat").await;
+    browser.reads("#seats h2", "1 of 40 seats sold").await;
     let buyers = browser.buyers("A1").await;
     assert_eq!(buyers.len(), 1, "{buyers:?}");
-    browser.reads("#seats h2", "1 of 40 seats sold").await;
     browser
         .reads("#race .cause", "The lock let one in after the other")
         .await;
@@ -114,7 +120,8 @@ async fn one_seat(database: Database) {
 }
 
 async fn lost_update(database: Database) {
-    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let switches =
+        json!({"locking": false, "think_ms": THINK_MS, "ttl_ms": TTL_MS, "wait_ms": 30_000});
     let (world, room, browser) = opened(database, switches).await;
     browser.races("lost-update").await;
     browser.reads("#wallets tr.wrong", "alice").await;
@@ -126,6 +133,8 @@ async fn lost_update(database: Database) {
     assert_eq!(overlaps.len(), 2, "{overlaps:?}");
 
     room.switches(json!({"locking": true})).await;
+    // The first race's seats and drawing must not pass for the second one's.
+    room.resets().await;
     browser.opens(&world, A, &room).await;
     browser.races("lost-update").await;
     browser.reads("#audit.clean", "✓").await;
@@ -135,7 +144,8 @@ async fn lost_update(database: Database) {
 }
 
 async fn crossing(database: Database) {
-    let switches = json!({"order": "as_given", "think_ms": THINK_MS, "wait_ms": 3000});
+    let switches =
+        json!({"order": "as_given", "think_ms": THINK_MS, "ttl_ms": TTL_MS, "wait_ms": 6000});
     let (world, room, browser) = opened(database, switches).await;
     browser.races("crossing").await;
     browser.reads("#race .cause", "a circle").await;
@@ -154,7 +164,8 @@ async fn crossing(database: Database) {
 }
 
 async fn crowd(database: Database) {
-    let switches = json!({"locking": false, "think_ms": THINK_MS});
+    let switches =
+        json!({"locking": false, "think_ms": THINK_MS, "ttl_ms": TTL_MS, "wait_ms": 30_000});
     let (world, room, browser) = opened(database, switches).await;
     browser.races("crowd").await;
     browser.reads("#seats h2", "more than once").await;
@@ -216,7 +227,7 @@ async fn paused_holder_with_fence(database: Database) {
 
 /// Begun by somebody else.
 async fn a_race_that_runs_is_said_to_run_and_another_is_refused(database: Database) {
-    let switches = json!({"ttl_ms": 5000, "wait_ms": 20_000});
+    let switches = json!({"ttl_ms": 10_000, "wait_ms": 40_000});
     let (_world, room, browser) = opened(database, switches).await;
     // From here on it listens.
     room.books("Zoe", "E8").await.is("booked");
@@ -238,7 +249,7 @@ async fn a_race_that_runs_is_said_to_run_and_another_is_refused(database: Databa
 
 /// A page that is hidden closes its stream, so it never hears of the end.
 async fn a_race_that_ended_while_the_page_was_hidden_is_told(database: Database) {
-    let switches = json!({"ttl_ms": 3000, "wait_ms": 20_000});
+    let switches = json!({"ttl_ms": 10_000, "wait_ms": 40_000});
     let (world, room, browser) = opened(database, switches).await;
     let page = browser.window().await;
     // From here on it listens.

@@ -19,6 +19,11 @@ const PARTS: [&str; 11] = [
 /// What is left for a room full of people.
 const PROJECTED: [&str; 7] = ["", "top", "toggle", "races", "race", "seats", "attempt"];
 
+/// A page that nobody sees closes its stream.
+const STAND_STILL: &str = "
+    Object.defineProperty(document, 'visibilityState', { value: 'hidden' });
+    document.dispatchEvent(new Event('visibilitychange'));";
+
 /// More than the page has.
 const MOST_STOPS: usize = 400;
 
@@ -35,6 +40,8 @@ async fn every_control_is_reached_in_order_and_is_seen(database: Database) {
         browser.goes_to(&format!("{page}?{attempt}{view}")).await;
         browser.is_live().await;
         browser.has_drawn_the_race().await;
+        // What a replica that is slow changes on the page would come between two steps.
+        browser.asks(STAND_STILL, Vec::new()).await;
         let stops = browser.walks_through(&page).await;
         println!("{} stops on the page of a room{view}", stops.len());
         let mut walked: Vec<&str> = stops.iter().map(|stop| stop.part.as_str()).collect();

@@ -13,7 +13,9 @@ on_both_databases!(
 
 async fn all_forms_work_without_script(database: Database) {
     let world = World::shared(database).await;
-    let room = world.room_with("plain", json!({"think_ms": 500})).await;
+    let room = world
+        .room_with("plain", json!({"think_ms": 500, "ttl_ms": 60_000}))
+        .await;
     let browser = Browser::starts_without_script().await;
     browser.goes_to(&address(&world, A, &room)).await;
     // Else this would be the page with script.
@@ -37,6 +39,7 @@ async fn all_forms_work_without_script(database: Database) {
     browser.reads("#wallets", "90.00").await;
     assert_eq!(room.audit().await.attempts, 2, "nothing was done twice");
 
+    room.switches(json!({"think_ms": 3000})).await;
     browser.clicks("#races button[value=one-seat]").await;
     browser.reads("#race h2", "The last race").await;
     browser.shows("A1", &["Ana", "Ben"]).await;
@@ -81,7 +84,7 @@ async fn switches_that_others_set_meanwhile_stay(database: Database) {
 
 async fn another_race_than_the_one_under_way_is_refused(database: Database) {
     let world = World::shared(database).await;
-    let switches = json!({"ttl_ms": 5000, "wait_ms": 20_000});
+    let switches = json!({"ttl_ms": 10_000, "wait_ms": 40_000});
     let room = world.room_with("under-way", switches).await;
     let browser = Browser::starts_without_script().await;
     browser.goes_to(&address(&world, A, &room)).await;

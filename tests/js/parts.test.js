@@ -71,3 +71,22 @@ test('who waits for the next drawing does not wait for the one after it', async 
   await first;
   assert.equal(open.length, 2);
 });
+
+test('who waits for a drawing in which something is so waits through those in which it is not', async () => {
+  const { open, asked } = questions();
+  const parts = new Parts('main');
+  let isSo = false;
+  let drawn = false;
+  const waits = parts.drawn(() => isSo).then(() => (drawn = true));
+  const first = parts.refresh();
+  await asked(1);
+  open[0]();
+  await first;
+  assert.equal(drawn, false);
+  isSo = true;
+  const second = parts.refresh();
+  await asked(2);
+  open[1]();
+  await Promise.all([second, waits]);
+  assert.equal(drawn, true);
+});

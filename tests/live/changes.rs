@@ -199,7 +199,7 @@ async fn only_what_changed_is_told(database: Database) {
 
 async fn a_double_booking_and_a_lost_update_are_told_as_they_are(database: Database) {
     let world = World::shared(database).await;
-    let switches = json!({"locking": false, "think_ms": 300});
+    let switches = json!({"locking": false, "think_ms": 2000});
     let room = world.room_with("double", switches).await;
     let stream = Stream::settled(&world, A, &room.name).await;
     let both = |data: &Value| {

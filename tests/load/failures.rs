@@ -22,7 +22,7 @@ const FLAGS: [&str; 14] = [
     "--warm-up",
     "0s",
     "--timeout",
-    "3s",
+    "8s",
 ];
 
 #[tokio::test]

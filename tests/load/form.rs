@@ -20,7 +20,7 @@ async fn a_run_is_started_shown_and_reported() {
         "nothing was run yet"
     );
     let form =
-        "side=locking%3Doff&side=lock%3Dtable&workload=seats&rate=40&seconds=3&think_ms=20&seed=7";
+        "side=locking%3Doff&side=lock%3Dtable&workload=seats&rate=40&seconds=10&think_ms=20&seed=7";
     let answer = posts(&world, "/load", form).await;
     assert_eq!(
         (answer.status, answer.header("location")),

@@ -33,6 +33,7 @@ mod pair;
 mod postgres_server;
 #[cfg(feature = "full")]
 mod processes;
+mod pulse;
 mod redis;
 mod redis_hand_over;
 mod redis_server;
@@ -53,8 +54,8 @@ macro_rules! cases {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() -> anyhow::Result<()> {
-                let (pair, _kept) = $connect.await?;
-                crate::contract::$group::$case(&pair).await
+                let connect = async || $connect.await;
+                crate::pulse::without_a_stall(connect, crate::contract::$group::$case).await
             }
         )+
     };

@@ -1,6 +1,7 @@
 //! Two services over one store, as in two processes, and the words that the cases use.
 
 use std::{
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,6 +10,7 @@ use doublebook::lock::{
     Answer, Claim, Grant, Held, Key, Keys, LockError, LockService, LockSystem, Owner, ReleaseMode,
     Released, Trips, Waiting, Wish,
 };
+use nix::unistd::Pid;
 
 /// How long a condition may take that should hold at once. Generous: a slow machine must not fail a test.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -118,27 +120,56 @@ pub async fn free(service: &LockService, claim: &Claim) -> Result<Released, Lock
         .await
 }
 
-/// Whether somebody holds one of the keys, seen by asking for them; again while a busy machine gives no answer.
+/// Whether somebody holds one of the keys, seen by asking for them; again while a busy machine gives no answer. An ask
+/// without an answer may be carried out after the next one, and after it was given back; so its lease is short.
 pub async fn is_taken(service: &LockService, texts: &[&str]) -> anyhow::Result<bool> {
     let began = Instant::now();
+    let mut unanswered = false;
     loop {
-        match service.acquire(at_once(texts)).await {
+        let asked = Wish {
+            ttl: Duration::from_secs(2),
+            ..at_once(texts)
+        };
+        match service.acquire(asked).await {
             Ok(held) => {
                 held.release().await;
                 return Ok(false);
             }
+            Err(LockError::Timeout { .. }) if unanswered && began.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
             Err(LockError::Timeout { .. }) => return Ok(true),
-            Err(LockError::Unavailable { .. }) if began.elapsed() < PATIENCE => {}
+            Err(LockError::Unavailable { .. } | LockError::Lost(_))
+                if began.elapsed() < PATIENCE =>
+            {
+                unanswered = true;
+            }
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Acquires, or says that it was not free in time.
+/// Acquires, or says that it was not free in time. Again when the machine stood still until a short lease was over.
 pub async fn get(service: &LockService, wish: Wish) -> anyhow::Result<Held> {
-    let keys = format!("{:?}", wish.keys);
-    let held = service.acquire(wish).await;
-    held.map_err(|error| anyhow::anyhow!("{keys} could not be acquired: {error}"))
+    let began = Instant::now();
+    loop {
+        match service.acquire(wish.clone()).await {
+            Ok(held) => return Ok(held),
+            Err(LockError::Lost(_)) if began.elapsed() < PATIENCE => {}
+            Err(error) => {
+                anyhow::bail!("{:?} could not be acquired: {error}", wish.keys)
+            }
+        }
+    }
+}
+
+/// A renewal comes through in time, whatever hangs.
+pub async fn is_renewed_in_time(held: &Held) -> anyhow::Result<()> {
+    let first = held.deadline();
+    tokio::select! {
+        () = held.lost() => anyhow::bail!("the lease was lost"),
+        renewed = eventually("it is renewed", async || held.deadline() > first) => renewed,
+    }
 }
 
 /// Whether the lock system says that it is still held. On a slow machine a node may not answer in its time; that is no
@@ -197,6 +228,29 @@ pub async fn eventually(
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(())
+}
+
+/// Waits until the last thread of a process that was stopped stands still: until then, some go on answering.
+#[cfg_attr(
+    not(feature = "full"),
+    allow(
+        dead_code,
+        reason = "the servers with threads are those of the other locks"
+    )
+)]
+pub async fn stands_still(pid: Pid) -> anyhow::Result<()> {
+    let threads = format!("/proc/{pid}/task");
+    eventually("the server stands still", async || {
+        std::fs::read_dir(&threads).is_ok_and(|mut threads| {
+            threads.all(|thread| thread.is_ok_and(|thread| is_stopped(&thread.path())))
+        })
+    })
+    .await
+}
+
+fn is_stopped(thread: &Path) -> bool {
+    let status = std::fs::read_to_string(thread.join("status"));
+    status.is_ok_and(|status| status.contains("State:\tT"))
 }
 
 /// Waits for what should happen soon.

@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 use crate::{
     forwarder::Forwarder,
     pair::{
-        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_confirmed, is_taken,
-        is_told_in_time, is_unavailable, key, soon, wish, work_again,
+        LONG, PATIENCE, Pair, SHORT, at_once, claim, eventually, get, is_confirmed,
+        is_renewed_in_time, is_taken, is_told_in_time, is_unavailable, key, soon, wish, work_again,
     },
     redis_server::RedisServer,
 };
@@ -206,7 +206,7 @@ async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Resul
     let forwarder = Forwarder::start(server.address()).await?;
     let redis = Redis::open(&format!("redis://{}", forwarder.address()))?;
     let service = LockService::new(std::sync::Arc::new(redis));
-    let ttl = SHORT * 5;
+    let ttl = Duration::from_secs(8);
     let held = get(
         &service,
         Wish {
@@ -216,17 +216,14 @@ async fn a_connection_that_hangs_is_replaced_before_the_lease_is_over() -> Resul
     )
     .await?;
     forwarder.hang();
-    ensure!(
-        tokio::time::timeout(ttl * 2, held.lost()).await.is_err(),
-        "the lease was lost"
-    );
+    is_renewed_in_time(&held).await?;
     forwarder.hang();
     ensure!(
         held.release().await == ReleaseOutcome::Released,
         "the release hangs"
     );
     ensure!(
-        service.system().connections() == 3,
+        service.system().connections() >= 3,
         "{} connections",
         service.system().connections()
     );

@@ -9,7 +9,7 @@ use doublebook::lock::{
 };
 use sqlx::{
     ConnectOptions, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tempfile::TempDir;
 
@@ -35,6 +35,8 @@ fn file(folder: &TempDir) -> SqliteConnectOptions {
         .filename(folder.path().join("locks.db"))
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
+        // No test crashes the machine, and a slow disk would make each grant late.
+        .synchronous(SqliteSynchronous::Off)
 }
 
 async fn open(folder: &TempDir) -> Result<SqliteConnection> {

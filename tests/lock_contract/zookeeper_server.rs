@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 use zookeeper_client::{Client, Error};
 
-use crate::pair::{PATIENCE, at_once, eventually};
+use crate::pair::{PATIENCE, at_once, eventually, stands_still};
 
 /// A server that ends with its value.
 pub struct PrivateZooKeeper {
@@ -83,13 +83,7 @@ impl PrivateZooKeeper {
     /// Freezes it, and waits until the last of its threads stands still.
     pub async fn pause(&mut self) -> Result<()> {
         self.server.pause()?;
-        let threads = format!("/proc/{}/task", self.server.pid());
-        eventually("the server stands still", async || {
-            std::fs::read_dir(&threads).is_ok_and(|mut threads| {
-                threads.all(|thread| thread.is_ok_and(|thread| is_stopped(&thread.path())))
-            })
-        })
-        .await
+        stands_still(self.server.pid()).await
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -187,7 +181,11 @@ impl Folder {
 
     /// Removes an empty line, as ZooKeeper does after a while.
     pub async fn remove_line(&self, name: &str) -> Result<()> {
-        Ok(self.client().await?.delete(&path(name), None).await?)
+        match self.client().await?.delete(&path(name), None).await {
+            // ZooKeeper itself was faster.
+            Ok(()) | Err(Error::NoNode) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -198,11 +196,6 @@ fn folder_in_memory() -> Result<TempDir> {
         true => tempfile::tempdir_in(memory)?,
         false => tempfile::tempdir()?,
     })
-}
-
-fn is_stopped(thread: &Path) -> bool {
-    let status = std::fs::read_to_string(thread.join("status"));
-    status.is_ok_and(|status| status.contains("State:\tT"))
 }
 
 fn path(line: &str) -> String {

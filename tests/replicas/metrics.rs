@@ -160,7 +160,7 @@ async fn attempts_are_counted_by_kind_and_outcome(database: Database) {
 
 async fn a_late_holder_is_a_lost_lease_and_a_refused_token(database: Database) {
     let world = World::own(database).start().await;
-    let switches = serde_json::json!({"ttl_ms": 300, "fencing": "from_first_read"});
+    let switches = serde_json::json!({"ttl_ms": 2000, "fencing": "from_first_read"});
     let room = world.room_with("late", switches).await;
     let before = Scrape::of(&world, A).await;
     let ana = room

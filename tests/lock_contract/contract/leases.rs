@@ -97,11 +97,11 @@ pub async fn a_lease_that_is_over_is_not_renewed(pair: &Pair) -> Result<()> {
     tokio::time::sleep(pair.lease * 2).await;
     let renewal = pair.ana.system().renew(&claim).await?;
     ensure!(renewal == Renewal::Lost, "it was renewed");
-    ensure!(
-        !is_taken(&pair.ben, &["a"]).await?,
-        "the renewal revived it"
-    );
-    Ok(())
+    // The server may be slow to notice.
+    eventually("it is free, and not revived", async || {
+        is_taken(&pair.ben, &["a"]).await.is_ok_and(|taken| !taken)
+    })
+    .await
 }
 
 pub async fn the_own_timer_tells_the_loss(pair: &Pair) -> Result<()> {
@@ -247,7 +247,9 @@ pub async fn a_frozen_holder_loses_it(pair: &Pair) -> Result<()> {
 
 pub async fn a_holder_that_thaws_in_time_keeps_it(pair: &Pair) -> Result<()> {
     let system = pair.ana.system();
-    let ttl = system.lease_time(pair.lease * 10).unwrap_or(pair.lease);
+    let ttl = system
+        .lease_time((pair.lease * 10).max(PATIENCE))
+        .unwrap_or(pair.lease);
     let held = get(
         &pair.ana,
         Wish {
@@ -271,6 +273,7 @@ pub async fn a_holder_that_thaws_in_time_keeps_it(pair: &Pair) -> Result<()> {
 }
 
 pub async fn an_abandoned_lock_is_free_when_its_lease_is_over(pair: &Pair) -> Result<()> {
+    let began = Instant::now();
     let held = get(
         &pair.ana,
         Wish {
@@ -281,7 +284,6 @@ pub async fn an_abandoned_lock_is_free_when_its_lease_is_over(pair: &Pair) -> Re
     .await?;
     held.abandon();
     ensure!(pair.ana.held() == 0, "it still counts as held");
-    let began = Instant::now();
     drop(get(&pair.ben, wish(&["a"])).await?);
     ensure!(began.elapsed() >= pair.lease / 3, "it was given back");
     ensure!(began.elapsed() < PATIENCE, "it was renewed");

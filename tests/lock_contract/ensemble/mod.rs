@@ -157,7 +157,8 @@ async fn answered(service: &LockService, wish: Wish) -> Result<Held, LockError> 
     let began = Instant::now();
     loop {
         match service.acquire(wish.clone()).await {
-            Err(LockError::Unavailable { .. }) if began.elapsed() < PATIENCE => {}
+            Err(LockError::Unavailable { .. } | LockError::Lost(_))
+                if began.elapsed() < PATIENCE => {}
             answer => return answer,
         }
     }

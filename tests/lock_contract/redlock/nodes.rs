@@ -10,7 +10,10 @@ use doublebook::{
 use futures_util::future::try_join_all;
 use tempfile::TempDir;
 
-use crate::{forwarder::Forwarder, pair::eventually};
+use crate::{
+    forwarder::Forwarder,
+    pair::{PATIENCE, eventually},
+};
 
 /// They end with the test.
 pub struct Nodes {
@@ -71,7 +74,12 @@ impl Nodes {
     /// Runs a command on a connection of its own.
     pub async fn run<T: redis::FromRedisValue>(&self, node: usize, words: &[&str]) -> Result<T> {
         let client = redis::Client::open(self.servers[node].url())?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        // A node that stands still for a moment is none that is down.
+        let patient = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connecting = client.get_multiplexed_async_connection_with_config(&patient);
+        let mut connection = connecting.await?;
         let mut command = redis::Cmd::new();
         words.iter().for_each(|word| {
             command.arg(word);

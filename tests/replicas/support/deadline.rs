@@ -26,13 +26,17 @@ where
     }
 }
 
-/// Prints what was measured beside what is promised for a quiet machine, and fails only beyond three times the promise.
+/// How many times the promise something may take here: a machine that tests everything at once is not a quiet one, and may
+/// stand still for seconds.
+const SLACK: u32 = 10;
+
+/// Prints what was measured beside what is promised for a quiet machine, and fails only far beyond the promise.
 #[track_caller]
 pub fn promised(what: &str, promise: Duration, measured: Duration) {
     println!("{what}: {measured:.1?}, promised {promise:.1?}");
     assert!(
-        measured <= promise * 3,
-        "{what} took {measured:?}, more than three times the promised {promise:?}"
+        measured <= promise * SLACK,
+        "{what} took {measured:?}, more than {SLACK} times the promised {promise:?}"
     );
 }
 

@@ -10,8 +10,17 @@ impl World {
     /// The locks of a room that somebody holds, in Redis and in the table, as the lock servers know them.
     pub async fn locks_held(&self, room: &str) -> Vec<String> {
         let mut locks = self.locks_in_redis(room).await;
+        let now = match self.database() {
+            Database::Postgres => "clock_timestamp()",
+            Database::Sqlite => "unixepoch('subsec') * 1000",
+        };
+        // What ran out unreleased keeps its owner's name.
         let in_table = format!(
-            "SELECT lock_key FROM lock_lease WHERE owner IS NOT NULL AND lock_key LIKE '%{room}/%'"
+            "SELECT lock_key
+             FROM lock_lease
+             WHERE owner IS NOT NULL
+               AND expires_at > {now}
+               AND lock_key LIKE '%{room}/%'"
         );
         locks.extend(self.texts(&in_table).await);
         locks
@@ -43,16 +52,20 @@ impl World {
             .expect("Redis answers");
     }
 
-    /// Whether some transaction of a replica is open and idle (PostgreSQL) or holds the file (SQLite).
+    /// Whether some transaction of a replica is open (PostgreSQL) or holds the file (SQLite).
     pub async fn has_open_transactions(&self) -> bool {
         match self.database() {
             Database::Postgres => {
                 let open = "SELECT query FROM pg_stat_activity \
-                     WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+                     WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()";
                 !self.texts(open).await.is_empty()
             }
             Database::Sqlite => {
                 let mut connection = self.sqlite().await;
+                sqlx::query("PRAGMA busy_timeout = 500")
+                    .execute(&mut connection)
+                    .await
+                    .expect("a busy timeout");
                 sqlx::query("BEGIN IMMEDIATE")
                     .execute(&mut connection)
                     .await
@@ -119,7 +132,8 @@ impl World {
         let mut connection = SqliteConnection::connect(self.database_url())
             .await
             .expect("the file opens");
-        sqlx::query("PRAGMA busy_timeout = 500")
+        let patience = format!("PRAGMA busy_timeout = {}", PATIENCE.as_millis());
+        sqlx::query(AssertSqlSafe(patience))
             .execute(&mut connection)
             .await
             .expect("a busy timeout");
