@@ -30,6 +30,9 @@ mod in_memory;
 mod keeper;
 mod mutex;
 mod pair;
+#[cfg(feature = "full")]
+#[path = "../replicas/support/ports.rs"]
+mod ports;
 mod postgres_server;
 #[cfg(feature = "full")]
 mod processes;

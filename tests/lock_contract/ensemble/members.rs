@@ -29,6 +29,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::ports::free_ports;
+
 /// One of them may fail.
 const MEMBERS: usize = 3;
 
@@ -85,9 +87,7 @@ impl Ensemble {
     async fn try_to_start(kind: Kind) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let launcher = Launcher::new(env!("CARGO_BIN_EXE_doublebook"));
-        let ports = (0..MEMBERS)
-            .map(|_| Ports::free())
-            .collect::<Result<Vec<_>>>()?;
+        let ports: Vec<_> = (0..MEMBERS).map(|_| Ports::free()).collect();
         let mut members = Vec::new();
         for (number, of_member) in ports.iter().enumerate() {
             let folder = folder.path().join(number.to_string());
@@ -108,6 +108,10 @@ impl Ensemble {
             members,
             _folder: folder,
         };
+        // One that is missing from the beginning would be one too many when another one is killed.
+        for number in 0..MEMBERS {
+            ensemble.answers(number).await?;
+        }
         ensemble.agrees().await?;
         Ok(ensemble)
     }
@@ -165,7 +169,27 @@ impl Ensemble {
     pub async fn starts(&mut self, number: usize) -> Result<()> {
         let member = &mut self.members[number];
         member.process = self.launcher.spawn(&member.program).await?;
-        Ok(())
+        self.answers(number).await
+    }
+
+    /// Waits until this one answers for the others.
+    async fn answers(&mut self, number: usize) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let member = &mut self.members[number];
+            if let Some(status) = member.process.try_wait()? {
+                bail!("member {number} has ended: {status}");
+            }
+            let asked = is_led(self.kind, member.client_port);
+            if matches!(timeout(QUESTION, asked).await, Ok(Ok(true))) {
+                return Ok(());
+            }
+            ensure!(
+                began.elapsed() < AGREEMENT,
+                "member {number} does not answer in {AGREEMENT:?}"
+            );
+            sleep(PAUSE).await;
+        }
     }
 
     async fn leads(&mut self, number: usize) -> bool {
@@ -184,12 +208,14 @@ impl Ensemble {
 }
 
 impl Ports {
-    fn free() -> Result<Self> {
-        Ok(Self {
-            client: port::free()?,
-            peer: port::free()?,
-            election: port::free()?,
-        })
+    /// None that the system gives away: a member that is dead for a while gets its own again.
+    fn free() -> Self {
+        let first = free_ports(3);
+        Self {
+            client: first,
+            peer: first + 1,
+            election: first + 2,
+        }
     }
 }
 
@@ -214,6 +240,20 @@ fn etcd(folder: &Path, number: usize, all: &[Ports]) -> Result<Program> {
         .args(["--initial-cluster", &cluster.join(",")])
         .args(["--log-level", "warn"])
         .log_to(folder.join("etcd.log")))
+}
+
+/// Whether it has a leader, or is it.
+async fn is_led(kind: Kind, port: u16) -> Result<bool> {
+    match kind {
+        Kind::Etcd => {
+            let mut client = Client::connect([url(port)], None).await?;
+            Ok(client.status().await?.leader() != 0)
+        }
+        Kind::ZooKeeper => {
+            let mode = mode_of_zookeeper(port).await?;
+            Ok(["leader", "follower"].contains(&&*mode))
+        }
+    }
 }
 
 /// Whether it leads, and the others have heard of it: only then it answers a read of the whole cluster.
@@ -256,12 +296,15 @@ fn zookeeper(folder: &Path, number: usize, all: &[Ports]) -> Result<Program> {
 }
 
 async fn leads_zookeeper(port: u16) -> Result<bool> {
+    Ok(mode_of_zookeeper(port).await? == "leader")
+}
+
+/// What it is: `leader`, `follower`, or nothing yet.
+async fn mode_of_zookeeper(port: u16) -> Result<String> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
     connection.write_all(b"srvr").await?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;
-    if answer.is_empty() {
-        bail!("it said nothing");
-    }
-    Ok(answer.contains("Mode: leader"))
+    let mode = answer.lines().find_map(|line| line.strip_prefix("Mode: "));
+    Ok(mode.unwrap_or_default().to_owned())
 }
