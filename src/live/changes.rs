@@ -13,9 +13,9 @@ use super::board::Board;
 use super::event::Event;
 use super::steps::Others;
 use super::store::{self, Mark};
-use super::view::{self, Layout, News, Seats, View};
+use super::view::{self, Layout, LiveAudit, News, Seats, View};
 use crate::app::App;
-use crate::audit::{self, Audit};
+use crate::audit;
 use crate::database::{DatabaseError, Session};
 use crate::peers::{self, Replica};
 use crate::room::{self, RoomName};
@@ -126,7 +126,7 @@ impl Changes {
         };
         if self.leases_left != leases_left {
             self.leases_left = leases_left;
-            view.audit.leases_left = leases_left;
+            view.audit.audit.leases_left = leases_left;
             self.board.pin_whole(&audit_event(&view.audit));
         }
     }
@@ -152,7 +152,7 @@ impl Changes {
     }
 }
 
-fn audit_event(audit: &Audit) -> Event {
+fn audit_event(audit: &LiveAudit) -> Event {
     Event::new("audit", audit)
 }
 
@@ -185,7 +185,7 @@ async fn read(
         switches: room.switches,
         seats,
         wallets: view::with_expected(wallets, &audit),
-        audit: view::shortened(audit),
+        audit: LiveAudit::of(audit),
     };
     Ok(Some((mark, view)))
 }

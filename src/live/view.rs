@@ -26,7 +26,26 @@ pub(super) struct View {
     pub(super) switches: Switches,
     pub(super) seats: Seats,
     pub(super) wallets: Vec<LiveWallet>,
+    pub(super) audit: LiveAudit,
+}
+
+/// An audit that no load can make long: its lists are cut off.
+#[derive(Debug, Serialize)]
+pub(super) struct LiveAudit {
+    #[serde(flatten)]
     pub(super) audit: Audit,
+    more: More,
+}
+
+/// How many more there are of what was cut off.
+#[derive(Debug, Serialize)]
+struct More {
+    seats_sold_twice: usize,
+    /// By the seat, of those that are told and were sold more often than is told.
+    bookings: BTreeMap<String, usize>,
+    wallets: usize,
+    negative_wallets: usize,
+    token_disorder: usize,
 }
 
 /// What a page cannot change by itself: with another one it is drawn anew.
@@ -139,16 +158,29 @@ pub(super) fn with_expected(wallets: Vec<ShownWallet>, audit: &Audit) -> Vec<Liv
         .collect()
 }
 
-/// An audit that no load can make long.
-pub(super) fn shortened(mut audit: Audit) -> Audit {
-    audit.seats_sold_twice.truncate(MOST_ACCUSED);
-    for seat in &mut audit.seats_sold_twice {
-        seat.bookings.truncate(MOST_SALES);
+impl LiveAudit {
+    pub(super) fn of(mut audit: Audit) -> Self {
+        let more = More {
+            seats_sold_twice: cut(&mut audit.seats_sold_twice, MOST_ACCUSED),
+            bookings: audit
+                .seats_sold_twice
+                .iter_mut()
+                .map(|seat| (seat.seat.clone(), cut(&mut seat.bookings, MOST_SALES)))
+                .filter(|(_, more)| *more > 0)
+                .collect(),
+            wallets: cut(&mut audit.wallets, MOST_ACCUSED),
+            negative_wallets: cut(&mut audit.negative_wallets, MOST_ACCUSED),
+            token_disorder: cut(&mut audit.token_disorder, MOST_ACCUSED),
+        };
+        Self { audit, more }
     }
-    audit.wallets.truncate(MOST_ACCUSED);
-    audit.negative_wallets.truncate(MOST_ACCUSED);
-    audit.token_disorder.truncate(MOST_ACCUSED);
-    audit
+}
+
+/// Cuts a list off, and says how many entries that were.
+fn cut<T>(list: &mut Vec<T>, most: usize) -> usize {
+    let more = list.len().saturating_sub(most);
+    list.truncate(most);
+    more
 }
 
 /// What is told about a change, and how the room stands after it.
@@ -236,7 +268,7 @@ pub(super) fn gap() -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::MoneySum;
+    use crate::audit::{MoneySum, Sale, SoldTwice};
     use crate::lock::LockName;
 
     fn seats(sales: &[(&str, &str)]) -> Seats {
@@ -278,8 +310,35 @@ mod tests {
             switches: Switches::on(LockName::Redis),
             seats,
             wallets: Vec::new(),
-            audit: audit(),
+            audit: LiveAudit::of(audit()),
         }
+    }
+
+    #[test]
+    fn a_long_audit_is_cut_off_and_says_how_much_more_there_is() {
+        let sale = |number: usize| Sale {
+            buyer: format!("buyer {number}"),
+            replica: "A".to_owned(),
+            token: None,
+        };
+        let sold = |times: usize| SoldTwice {
+            seat: format!("A{times}"),
+            bookings: (0..times).map(sale).collect(),
+        };
+        let told = LiveAudit::of(Audit {
+            seats_sold_twice: (2..=60).map(sold).collect(),
+            ..audit()
+        });
+        let told = serde_json::to_value(&told).unwrap();
+        assert_eq!(told["seats_sold_twice"].as_array().unwrap().len(), 50);
+        let last = &told["seats_sold_twice"][49];
+        assert_eq!(last["seat"], "A51");
+        assert_eq!(last["bookings"].as_array().unwrap().len(), 20);
+        assert_eq!(told["more"]["seats_sold_twice"], 9);
+        assert_eq!(told["more"]["bookings"]["A51"], 31);
+        assert_eq!(told["more"]["bookings"]["A21"], 1);
+        assert!(told["more"]["bookings"]["A20"].is_null());
+        assert_eq!(told["more"]["wallets"], 0);
     }
 
     fn audit() -> Audit {

@@ -11,8 +11,13 @@ import { signed } from './wallets.js';
  *   money: {opened: string, now: string, difference: string},
  *   wallets: {wallet: string, balance: string, expected: string}[],
  *   token_disorder: {seat: string, buyer: string, epoch: number, token: number, after_epoch: number, after_token: number}[],
- *   leases_left: number | null}} Audit
+ *   leases_left: number | null, more?: More}} Audit
+ * @typedef {{seats_sold_twice: number, bookings: Record<string, number>, wallets: number, token_disorder: number}} More
+ *   what the stream has cut off
  */
+
+/** @type {More} */
+const NO_MORE = { seats_sold_twice: 0, bookings: {}, wallets: 0, token_disorder: 0 };
 
 /** How many of one kind are listed; the seat map and the audit's JSON have them all. */
 const MOST_LISTED = 12;
@@ -63,12 +68,13 @@ function showDetails(place, lines, audit) {
 }
 
 /** @param {Audit} audit @param {string} room @returns {HTMLLIElement[]} */
-function details({ seats_sold_twice: seats, money, wallets, token_disorder: disorder }, room) {
+function details({ seats_sold_twice: seats, money, wallets, token_disorder: disorder, more: cut = NO_MORE }, room) {
   const listed = [...seats.slice(0, MOST_LISTED).flatMap(({ bookings }) => bookings), ...disorder.slice(0, MOST_LISTED)];
   const name = tokenNames(listed.flatMap((one) => ('after_token' in one ? [one.token, one.after_token] : [one.token])));
-  const more = [seats, wallets, disorder].reduce((sum, list) => sum + Math.max(0, list.length - MOST_LISTED), 0);
+  const unlisted = [seats, wallets, disorder].reduce((sum, list) => sum + Math.max(0, list.length - MOST_LISTED), 0);
+  const more = unlisted + cut.seats_sold_twice + cut.wallets + cut.token_disorder;
   return [
-    ...seats.slice(0, MOST_LISTED).map((sold) => soldTwice(sold, name)),
+    ...seats.slice(0, MOST_LISTED).map((sold) => soldTwice(sold, cut.bookings[sold.seat] ?? 0, name)),
     ...(money.opened === money.now ? [] : [make('li', {}, moneyInWords(money))]),
     ...wallets.slice(0, MOST_LISTED).map((off) =>
       make('li', {}, strong(bdi(off.wallet)), ` holds ${signed(off.balance)} and should hold ${signed(off.expected)}.`),
@@ -80,10 +86,12 @@ function details({ seats_sold_twice: seats, money, wallets, token_disorder: diso
   ];
 }
 
-/** @param {SoldTwice} sold @param {(token: number) => string} name */
-function soldTwice({ seat, bookings }, name) {
-  const times = bookings.length > 2 ? `${bookings.length} times, ` : '';
-  const between = (/** @type {number} */ index) => (index === bookings.length - 1 ? '.' : bookings.length === 2 ? ' and ' : ', ');
+/** @param {SoldTwice} sold @param {number} more bookings that are not listed @param {(token: number) => string} name */
+function soldTwice({ seat, bookings }, more, name) {
+  const all = bookings.length + more;
+  const times = all > 2 ? `${all} times, ` : '';
+  const end = more === 0 ? '.' : ` and ${more} more.`;
+  const between = (/** @type {number} */ index) => (index === bookings.length - 1 ? end : all === 2 ? ' and ' : ', ');
   const sales = bookings.flatMap(({ buyer, replica, token }, index) => [
     bdi(buyer), ' (replica ', bdi(replica), token === null ? ', no token)' : `, token ${name(token)})`, between(index),
   ]);

@@ -11,6 +11,7 @@ use crate::support::{A, B, Database, Room, World, promised};
 on_both_databases!(
     a_booking_among_ten_thousand_seats_is_seen_soon,
     the_seat_with_the_focus_is_in_sight,
+    a_seat_that_was_sold_very_often_is_told_as_often,
 );
 
 const SEEN: Duration = Duration::from_secs(1);
@@ -70,5 +71,39 @@ async fn the_seat_with_the_focus_is_in_sight(database: Database) {
         }
         assert!(browser.has_focus(&format!("button[value={seat}]")).await);
     }
+    browser.was_well_behaved().await;
+}
+
+/// More often than the stream names buyers.
+async fn a_seat_that_was_sold_very_often_is_told_as_often(database: Database) {
+    let world = World::shared(database).await;
+    let room = world.room("often").await;
+    let browser = Browser::starts().await;
+    browser.opens(&world, A, &room).await;
+    let (name, id) = match database {
+        Database::Postgres => (&room.name, "gen_random_uuid()"),
+        Database::Sqlite => (&room.name, "lower(hex(randomblob(16)))"),
+    };
+    let sold = format!(
+        "INSERT INTO booking (booking_id, room_id, attempt, replica, epoch, seat, buyer, version_read, version_written)
+         WITH RECURSIVE buyer (number) AS (
+             SELECT 1
+             UNION ALL
+             SELECT number + 1 FROM buyer WHERE number < 37
+         )
+         SELECT {id}, room_id, {id}, 'A', epoch, 'A1', 'Ana', 0, 1
+         FROM room, buyer
+         WHERE name = '{name}'"
+    );
+    assert_eq!(world.changes(&sold).await, 37);
+    let written = format!(
+        "UPDATE seat
+         SET state = 'sold', buyer = 'Ana', version = version + 1
+         WHERE name = 'A1'
+           AND room_id = (SELECT room_id FROM room WHERE name = '{name}')"
+    );
+    assert_eq!(world.changes(&written).await, 1);
+    browser.reads("#audit", "A1 was sold 37 times").await;
+    browser.reads("#audit", "and 17 more.").await;
     browser.was_well_behaved().await;
 }
