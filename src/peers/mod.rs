@@ -1,7 +1,8 @@
 //! The other replicas: where they are, whether they answer, and what is asked of all of them.
 //!
 //! Replicas find each other in the `replica` table, which each writes once when it starts. Everything after that
-//! goes over HTTP, never through the database: an attempt may be holding it. A silent peer is a gap, never a wait.
+//! goes over HTTP, never through the database: an attempt may be holding it. A silent peer is a gap and hardly a wait:
+//! 0.3 s for a question, 2 s for the opening of a gate.
 
 pub mod feed;
 pub mod follow;

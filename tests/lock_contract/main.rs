@@ -53,12 +53,19 @@ mod zookeeper_server;
 /// Makes a test of each of these cases, against the pair that `$connect` makes. What it returns besides the pair is
 /// kept until the case is over.
 macro_rules! cases {
-    ($connect:expr, $group:ident: $($case:ident),+ $(,)?) => {
+    // Nothing there lasts less than the second that an ask without a wait has.
+    ($connect:expr, every_lock: $($case:ident),+ $(,)?) => {
+        crate::cases!($connect, every_lock, |_: &crate::pair::Pair| crate::pair::AT_ONCE; $($case),+);
+    };
+    ($connect:expr, leases: $($case:ident),+ $(,)?) => {
+        crate::cases!($connect, leases, |pair: &crate::pair::Pair| pair.lease / 4; $($case),+);
+    };
+    ($connect:expr, $group:ident, $excuse:expr; $($case:ident),+) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() -> anyhow::Result<()> {
                 let connect = async || $connect.await;
-                crate::pulse::without_a_stall(connect, crate::contract::$group::$case).await
+                crate::pulse::without_a_stall(connect, crate::contract::$group::$case, $excuse).await
             }
         )+
     };

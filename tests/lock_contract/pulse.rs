@@ -1,4 +1,5 @@
-//! Notices that the machine or a lock server stood still while a case was told.
+//! Notices that the machine or a lock server stood still while a case was told. (etcd and ZooKeeper answer this question
+//! from the memory of the process: there, only the machine is noticed.)
 //!
 //! A lease runs out in a stall, and rightly so: what a case says of a lease in time is said of a machine that goes on.
 
@@ -66,10 +67,11 @@ impl Beats {
     }
 }
 
-/// Tells a case; and again, against a new pair, if it failed while something stood still for a good part of its lease.
+/// Tells a case; and again, against a new pair, if it failed while something stood still for as long as can be the reason.
 pub async fn without_a_stall<Kept>(
     connect: impl AsyncFn() -> Result<(Pair, Kept)>,
     case: impl AsyncFn(&Pair) -> Result<()>,
+    excuse: impl Fn(&Pair) -> Duration,
 ) -> Result<()> {
     let mut telling = 1;
     loop {
@@ -77,7 +79,7 @@ pub async fn without_a_stall<Kept>(
         let pulse = Pulse::of(&pair);
         let told = case(&pair).await;
         let stall = pulse.longest();
-        if told.is_ok() || stall < pair.lease / 4 || telling == TELLINGS {
+        if told.is_ok() || stall < excuse(&pair) || telling == TELLINGS {
             return told;
         }
         println!("{told:?}, but something stood still for {stall:?}: once more");

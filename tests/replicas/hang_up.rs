@@ -17,7 +17,7 @@ const SEATS: usize = 40;
 
 async fn leaves_nothing_behind_under(database: Database, lock: &str) {
     let world = World::own(database).start().await;
-    let switches = json!({"lock": lock, "think_ms": 10, "wait_ms": 2000});
+    let switches = json!({"lock": lock, "think_ms": 10, "wait_ms": 2000, "ttl_ms": 60_000});
     let room = world.room_with("hang-up", switches).await;
 
     let mut clients = tokio::task::JoinSet::new();

@@ -3,7 +3,7 @@
 //! Every protection stands beside its negative control: the same steps with the protection off must show the race, or
 //! the green test would mean nothing. Gates make both sides certain; what happens by timing alone is only counted.
 //! No test waits by sleeping: it polls for a condition with a deadline (`support::eventually`). Times that the program
-//! promises for a quiet machine are printed beside what was measured, and waited for ten times as long.
+//! promises for a quiet machine are printed beside what was measured, and waited for three to ten times as long.
 //!
 //! A scenario is an async function of a [`Database`](support::Database), and often of a lock system; the macros of
 //! `support` make one test of each pair, as in `one_seat::is_sold_once_under::redis::on_sqlite`.

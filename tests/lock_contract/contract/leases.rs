@@ -95,7 +95,9 @@ pub async fn a_lease_that_is_over_is_not_renewed(pair: &Pair) -> Result<()> {
     grant(&pair.ana, &claim).await?;
     ensure!(is_taken(&pair.ben, &["a"]).await?, "it was free");
     tokio::time::sleep(pair.lease * 2).await;
-    let renewal = pair.ana.system().renew(&claim).await?;
+    // What this revived would not be over while it is looked for.
+    let longer = Claim { ttl: LONG, ..claim };
+    let renewal = pair.ana.system().renew(&longer).await?;
     ensure!(renewal == Renewal::Lost, "it was renewed");
     // The server may be slow to notice.
     eventually("it is free, and not revived", async || {
