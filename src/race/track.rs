@@ -28,6 +28,9 @@ const HOLDER_LIMIT: Duration = Duration::from_secs(70);
 /// How long a replica is asked for what it remembers of an attempt.
 const RECORD_LIMIT: Duration = Duration::from_secs(3);
 
+/// The pause between two such questions. The whole crowd of a race may ask them.
+const RECORD_PAUSE: Duration = Duration::from_millis(300);
+
 /// How often a condition on other replicas is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -187,7 +190,7 @@ impl<'a> Track<'a> {
             if record.is_some() || is_final || asked.elapsed() >= RECORD_LIMIT {
                 return record;
             }
-            tokio::time::sleep(RECORD_LIMIT / 10).await;
+            tokio::time::sleep(RECORD_PAUSE).await;
         }
     }
 

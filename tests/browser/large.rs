@@ -80,9 +80,10 @@ async fn a_seat_that_was_sold_very_often_is_told_as_often(database: Database) {
     let room = world.room("often").await;
     let browser = Browser::starts().await;
     browser.opens(&world, A, &room).await;
-    let (name, id) = match database {
-        Database::Postgres => (&room.name, "gen_random_uuid()"),
-        Database::Sqlite => (&room.name, "lower(hex(randomblob(16)))"),
+    let name = &room.name;
+    let id = match database {
+        Database::Postgres => "gen_random_uuid()",
+        Database::Sqlite => "lower(hex(randomblob(16)))",
     };
     let sold = format!(
         "INSERT INTO booking (booking_id, room_id, attempt, replica, epoch, seat, buyer, version_read, version_written)

@@ -14,10 +14,12 @@ use super::{
     pair_of,
     scripts::RELEASE,
 };
-use crate::forwarder::Forwarder;
-use crate::pair::{
-    LONG, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_renewed_in_time,
-    is_taken, is_unavailable, key, soon, wish,
+use crate::{
+    forwarder::Forwarder,
+    pair::{
+        LONG, Pair, at_once, claim, eventually, free, get, grant, is_confirmed, is_renewed_in_time,
+        is_taken, is_unavailable, key, soon, wish,
+    },
 };
 
 /// A lease that outlasts some failed renewals.
